@@ -1,0 +1,1 @@
+"""Bayesian calibration of computer models whose bias is unknown, identifiable by orthogonality."""

@@ -1,0 +1,75 @@
+"""The array types and the few array helpers that every module shares."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+
+Array: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.intp]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+
+def as_floats(value: Any, name: str) -> Array:
+    """``value`` as an array of floats, or an error that names it."""
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers: {error}") from None
+
+
+def as_columns(value: Any, name: str) -> Array:
+    """``value`` as a matrix with one row a point; a vector becomes one column."""
+    array = as_floats(value, name)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2:
+        raise InputError(f"{name} has {array.ndim} dimensions: give one row a point and one column a variable")
+    return array
+
+
+def unique_rows(*blocks: Array) -> tuple[Array, list[IntArray]]:
+    """The distinct rows of all blocks, and for each block the position of its rows among them."""
+    rows, inverse = np.unique(np.concatenate(blocks), axis=0, return_inverse=True)
+    ends = np.cumsum([len(block) for block in blocks])[:-1]
+    return rows, [part.astype(np.intp) for part in np.split(inverse.ravel(), ends)]
+
+
+def checked_names(names: Sequence[str] | str | None, count: int, what: str, default: str) -> tuple[str, ...]:
+    """``count`` distinct names; without ``names`` they are ``default``, numbered where there are several."""
+    if names is None:
+        return (default,) if count == 1 else tuple(f"{default}{i + 1}" for i in range(count))
+    given = (names,) if isinstance(names, str) else tuple(str(name) for name in names)
+    if len(given) != count:
+        raise InputError(f"{what} has {len(given)} names but there are {count}: give one name each")
+    if len(set(given)) != count:
+        raise InputError(f"{what} has a name twice: {', '.join(given)}")
+    return given
+
+
+def write_whole(path: str | Path, content: bytes) -> Path:
+    """Write a file whole or not at all: a reader never meets a half-written one."""
+    target = Path(path)
+    if target.is_dir() or not target.parent.is_dir():
+        problem = "is a folder" if target.is_dir() else "lies in a folder that does not exist"
+        raise InputError(f"cannot write {target}: it {problem}")
+    handle, name = tempfile.mkstemp(prefix=f".{target.name[:64]}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return target

@@ -1,0 +1,185 @@
+"""The Gaussian-process prior on the bias."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+
+from ..arrays import Array, as_floats, unique_rows
+from ..errors import InputError
+from ..gaussian_process import check_smoothness, correlation, fit_hyperparameters, jittered_cholesky
+from .base import Setting
+
+#: beyond this the matrices take more than about 1 GB each
+MOST_POINTS = 10_000
+#: predictions are joint within blocks of this many points
+PREDICTION_BLOCK = 2_000
+
+
+@dataclass(frozen=True)
+class GP:
+    """b ~ GP(0, sd^2 k), with a Matern or squared-exponential correlation k.
+
+    Parameters
+    ----------
+    nu
+        Smoothness: 0.5, 1.5, 2.5, or inf for the squared exponential.
+    sd
+        Prior standard deviation of the bias in the outcome's unit; None chooses it by marginal likelihood of the
+        residual at theta_tilde.
+    lengthscale
+        A number, or one an input; None chooses one an input by marginal likelihood.
+    """
+
+    nu: float = 1.5
+    sd: float | None = None
+    lengthscale: Any = None
+
+    def __post_init__(self) -> None:
+        check_smoothness(self.nu)
+        if self.sd is not None and not (np.isscalar(self.sd) and np.isfinite(self.sd) and self.sd > 0):
+            raise InputError(f"sd={self.sd}: the prior sd of the bias is a positive number, or None")
+        if self.lengthscale is not None:
+            lengths = as_floats(self.lengthscale, "lengthscale")
+            if lengths.ndim > 1 or not (np.isfinite(lengths).all() and (lengths > 0).all()):
+                raise InputError(f"lengthscale={self.lengthscale}: give a positive number, or one an input")
+
+    def prepare(self, setting: Setting) -> GPSampler:
+        d = setting.x.shape[1]
+        length = None
+        if self.lengthscale is not None:
+            length = np.atleast_1d(as_floats(self.lengthscale, "lengthscale"))
+            if length.size not in (1, d):
+                raise InputError(f"lengthscale has {length.size} values but x has {d} inputs: give one, or one an input")
+            length = np.broadcast_to(length, d).copy()
+        sd = None if self.sd is None else self.sd * setting.unit
+        at_bound: tuple[str, ...] = ()
+        if sd is None or length is None:
+            fit = fit_hyperparameters(
+                setting.x,
+                setting.residual,
+                self.nu,
+                span=setting.span,
+                basis=setting.gradient,
+                relative_var=setting.noise_var,
+                sd=sd,
+                lengthscale=length,
+                noise_var=1.0,
+            )
+            sd, length, at_bound = fit.sd, fit.lengthscale, fit.at_bound
+        return GPSampler(self.nu, sd, length, setting.x, setting.nodes, setting.noise_var, at_bound, setting.unit)
+
+    def describe(self) -> dict[str, Any]:
+        length = None if self.lengthscale is None else np.asarray(self.lengthscale, dtype=float).tolist()
+        return {"kind": "gp", "nu": _json_number(self.nu), "sd": self.sd, "lengthscale": length}
+
+
+class GPSampler:
+    """Joint draws at data and nodes from the Gaussian posterior, with everything factorised once.
+
+    With K = L L' the prior covariance at all distinct points, b = L w and w ~ N(0, I). Given the residual z at the
+    data (rows L_n, noise variances D), w ~ N(H^-1 L_n' D^-1 z, H^-1) with H = I + L_n' D^-1 L_n. H is at least I, so
+    no second jitter is needed, and b = G z + F e with e ~ N(0, I) is one matrix product for all chains.
+    """
+
+    def __init__(
+        self,
+        nu: float,
+        sd: float,
+        lengthscale: Array,
+        x: Array,
+        nodes: Array,
+        noise_var: Array,
+        at_bound: tuple[str, ...] = (),
+        unit: float = 1.0,
+    ) -> None:
+        self.nu, self.sd, self.lengthscale, self.unit, self.at_bound = nu, sd, lengthscale, unit, at_bound
+        self._points, (at_data, at_nodes) = unique_rows(x, nodes)
+        if len(self._points) > MOST_POINTS:
+            raise InputError(
+                f"the Gaussian process would need matrices of {len(self._points)} x {len(self._points)}: "
+                f"it is made for at most {MOST_POINTS} points, thin or average the field data"
+            )
+        self._x, self._noise_var = x, noise_var
+        self._rows = np.concatenate([at_data, at_nodes])
+        self._n = len(x)
+        self._root, self.jitter = jittered_cholesky(self._prior(self._points, self._points))
+        data_root = self._root[at_data]
+        precision = data_root.T @ (data_root / noise_var[:, None])
+        precision[np.diag_indices_from(precision)] += 1.0
+        lower = cholesky(precision, lower=True)
+        # b at the distinct points = gain z + factor e
+        self._gain = self._root @ cho_solve((lower, True), (data_root / noise_var[:, None]).T)
+        self._factor = solve_triangular(lower, self._root.T, lower=True).T
+
+    def draw(self, rngs: list[np.random.Generator], state: Any, residual: Array) -> tuple[Array, Array]:
+        normal = np.stack([rng.standard_normal(self._factor.shape[1]) for rng in rngs])
+        values = residual @ self._gain.T + normal @ self._factor.T
+        return values, values[:, self._rows]
+
+    def record(self, state: Any) -> dict[str, Array]:
+        return {"values": state}
+
+    def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
+        """b(x_new) given b at the data and nodes: Gaussian conditioning; joint within blocks of 2000 points."""
+        white = solve_triangular(self._root, records["values"].T, lower=True)
+        blocks = []
+        for start in range(0, len(x_new), PREDICTION_BLOCK):
+            points, (place,) = unique_rows(x_new[start : start + PREDICTION_BLOCK])
+            cross = solve_triangular(self._root, self._prior(self._points, points), lower=True)
+            covariance = self._prior(points, points) - cross.T @ cross
+            # what conditioning leaves of the variance at a known point is rounding: it may be slightly negative
+            values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+            root = vectors * np.sqrt(np.maximum(values, 0.0))
+            normal = rng.standard_normal((white.shape[1], len(points)))
+            blocks.append((white.T @ cross + normal @ root.T)[:, place])
+        return np.concatenate(blocks, axis=1)
+
+    def covariance_factor(self) -> Array:
+        return self._factor[self._rows[: self._n]]
+
+    def covariance(self, x_new: Array) -> Array:
+        cross = self._prior(x_new, self._x)
+        noisy = self._prior(self._x, self._x) + np.diag(self._noise_var)
+        return cross - cross @ np.linalg.solve(noisy, self._prior(self._x, self._x))
+
+    def findings(self) -> dict[str, Any]:
+        return {
+            "sd": self.sd / self.unit,
+            "lengthscale": self.lengthscale.tolist(),
+            "jitter": self.jitter / self.sd**2,
+            "at_bound": list(self.at_bound),
+        }
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            "kind": "gp",
+            "nu": _json_number(self.nu),
+            "sd": self.sd,
+            "lengthscale": self.lengthscale.tolist(),
+            "unit": self.unit,
+        }
+
+    @classmethod
+    def restore(cls, settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> GPSampler:
+        """The sampler of a stored posterior."""
+        return cls(
+            float(settings["nu"]),
+            float(settings["sd"]),
+            np.asarray(settings["lengthscale"], dtype=np.float64),
+            x,
+            nodes,
+            noise_var,
+            unit=float(settings["unit"]),
+        )
+
+    def _prior(self, a: Array, b: Array) -> Array:
+        return np.asarray(self.sd**2 * correlation(a, b, self.lengthscale, self.nu))
+
+
+def _json_number(value: float) -> float | str:
+    """JSON has no infinity."""
+    return "inf" if value == np.inf else value

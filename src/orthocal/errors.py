@@ -1,0 +1,35 @@
+"""Errors and warnings: each says what was given, what was expected and what to do."""
+
+from __future__ import annotations
+
+
+class OrthocalError(Exception):
+    """Base of every error that orthocal raises on purpose."""
+
+
+class InputError(OrthocalError, ValueError):
+    """What the user gave does not fit: shapes, names, values, settings."""
+
+
+class ConfigError(InputError):
+    """A problem file (TOML) that cannot be used."""
+
+
+class SimulatorError(OrthocalError, RuntimeError):
+    """The simulator raised, or returned something that is not its outcomes."""
+
+
+class NonFiniteError(SimulatorError):
+    """The simulator or its gradient returned NaN or infinity where a value is needed."""
+
+
+class IdentifiabilityError(OrthocalError, ValueError):
+    """The data and the simulator cannot tell the parameters apart."""
+
+
+class FileError(OrthocalError, ValueError):
+    """A file is not a result of orthocal, or is damaged."""
+
+
+class OrthocalWarning(UserWarning):
+    """A run went through, but the user should know something about it."""

@@ -1,0 +1,206 @@
+"""Covariance functions and their hyperparameters by restricted marginal likelihood.
+
+C(x, x') = sd^2 k(r),  r^2 = sum_j (x_j - x'_j)^2 / lengthscale_j^2, with
+
+    nu = 1/2   k(r) = exp(-r)
+    nu = 3/2   k(r) = (1 + sqrt(3) r) exp(-sqrt(3) r)
+    nu = 5/2   k(r) = (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)
+    nu = inf   k(r) = exp(-r^2 / 2)        (squared exponential)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.optimize import minimize
+
+from .arrays import Array
+from .errors import InputError
+
+SMOOTHNESSES = (0.5, 1.5, 2.5, np.inf)
+#: more points than this are thinned for the choice of hyperparameters: its cost is cubic
+LIKELIHOOD_POINTS = 1000
+
+
+def check_smoothness(nu: float) -> None:
+    if nu not in SMOOTHNESSES:
+        raise InputError(f"nu={nu}: the smoothness is 0.5, 1.5, 2.5, or inf for the squared exponential")
+
+
+def correlation(a: Array, b: Array, lengthscale: Array, nu: float) -> Array:
+    """k(r) between the rows of a (m, d) and b (n, d), (m, n)."""
+    squared = _squared_distances(a, b, lengthscale).sum(axis=0)
+    return _correlation(squared, nu)
+
+
+def correlation_slopes(x: Array, lengthscale: Array, nu: float) -> tuple[Array, Array]:
+    """k(r) between the rows of x (n, d), and its derivatives by log lengthscale_j, (d, n, n)."""
+    parts = _squared_distances(x, x, lengthscale)
+    squared = parts.sum(axis=0)
+    r = np.sqrt(squared)
+    k = _correlation(squared, nu)
+    # dk/d log l_j = s(r) (x_j - x'_j)^2 / l_j^2 with s(r) = -k'(r) / r
+    if nu == 0.5:
+        slope = np.divide(k, r, out=np.zeros_like(k), where=r > 0)
+    elif nu == 1.5:
+        slope = 3 * np.exp(-np.sqrt(3) * r)
+    elif nu == 2.5:
+        slope = 5 / 3 * (1 + np.sqrt(5) * r) * np.exp(-np.sqrt(5) * r)
+    else:
+        slope = k
+    return k, slope * parts
+
+
+def _squared_distances(a: Array, b: Array, lengthscale: Array) -> Array:
+    """((a_j - b_j) / lengthscale_j)^2 for each input, (d, m, n)."""
+    difference = (a / lengthscale).T[:, :, None] - (b / lengthscale).T[:, None, :]
+    return np.asarray(difference**2)
+
+
+def _correlation(squared: Array, nu: float) -> Array:
+    if nu == np.inf:
+        return np.exp(-squared / 2)
+    r = np.sqrt(2 * nu * squared)
+    if nu == 0.5:
+        return np.exp(-r)
+    return (1 + r) * np.exp(-r) if nu == 1.5 else (1 + r + r**2 / 3) * np.exp(-r)
+
+
+def jittered_cholesky(matrix: Array) -> tuple[Array, float]:
+    """L with L L' = matrix + jitter I, and the smallest jitter (of 0 and powers of 10) that makes it possible."""
+    scale = float(np.mean(np.diag(matrix)))
+    for jitter in (0.0, *(scale * 10.0**power for power in range(-16, -3))):
+        try:
+            shifted = matrix.copy()
+            shifted[np.diag_indices_from(shifted)] += jitter
+            return cholesky(shifted, lower=True), jitter
+        except np.linalg.LinAlgError:
+            continue
+    raise InputError("the covariance of the bias is not positive definite, even with jitter: check x for huge values")
+
+
+class Hyperparameters(NamedTuple):
+    """sd, lengthscale (d,), noise variance, and which of them ended on a bound of the search."""
+
+    sd: float
+    lengthscale: Array
+    noise_var: float
+    at_bound: tuple[str, ...]
+
+
+def fit_hyperparameters(
+    x: Array,
+    z: Array,
+    nu: float,
+    *,
+    span: Array,
+    basis: Array,
+    relative_var: Array,
+    sd: float | None = None,
+    lengthscale: Array | None = None,
+    noise_var: float | None = None,
+) -> Hyperparameters:
+    """Hyperparameters by restricted marginal likelihood; those that are given stay as they are.
+
+    z ~ N(basis beta, sd^2 k(x, x) + noise_var diag(relative_var)) with beta flat and integrated out: what the
+    basis has been fitted to (a mean, or theta through the gradients) is accounted for.
+
+    Parameters
+    ----------
+    x, z
+        Inputs (n, d) and values (n,).
+    span
+        Width of the domain in each input, (d,): the search's length-scales are relative to it.
+    basis
+        (n, r), r may be 0.
+    """
+    x, z, basis, relative_var = _thinned(x, z, basis, relative_var)
+    size = float(np.std(z)) or float(np.max(np.abs(z))) or 1.0
+    d = x.shape[1]
+    # log sd, log lengthscale_1..d, log noise variance
+    fixed = np.full(d + 2, np.nan)
+    if sd is not None:
+        fixed[0] = np.log(sd)
+    if lengthscale is not None:
+        fixed[1 : d + 1] = np.log(lengthscale)
+    if noise_var is not None:
+        fixed[d + 1] = np.log(noise_var)
+    floor = size if noise_var is None else min(size, np.sqrt(noise_var))
+    lower = np.log(np.concatenate([[1e-3 * floor], 0.02 * span, [1e-8 * size**2]]))
+    upper = np.log(np.concatenate([[1e2 * size], 20 * span, [4 * size**2]]))
+    free = np.isnan(fixed)
+
+    def objective(values: Array) -> tuple[float, Array]:
+        full = fixed.copy()
+        full[free] = values
+        value, gradient = _restricted_deviance(full, x, z, nu, basis, relative_var)
+        return value, gradient[free]
+
+    best = None
+    for sd_start, length_start, noise_start in ((1.0, 0.3, 0.1), (0.3, 1.0, 0.5), (1.0, 0.1, 0.02)):
+        start = np.log(np.concatenate([[sd_start * size], length_start * span, [noise_start * size**2]]))
+        if not free.any():
+            break
+        result = minimize(
+            objective,
+            np.clip(start, lower, upper)[free],
+            jac=True,
+            method="L-BFGS-B",
+            bounds=list(zip(lower[free], upper[free], strict=True)),
+        )
+        if best is None or result.fun < best.fun:
+            best = result
+    values = fixed.copy()
+    if best is not None:
+        values[free] = best.x
+    labels = ["sd", *[f"lengthscale {j + 1}" for j in range(d)], "noise"]
+    near = free & ((values < lower + 1e-3) | (values > upper - 1e-3))
+    return Hyperparameters(
+        sd=float(np.exp(values[0])),
+        lengthscale=np.exp(values[1 : d + 1]),
+        noise_var=float(np.exp(values[d + 1])),
+        at_bound=tuple(label for label, flag in zip(labels, near, strict=True) if flag),
+    )
+
+
+def _restricted_deviance(
+    values: Array, x: Array, z: Array, nu: float, basis: Array, relative_var: Array
+) -> tuple[float, Array]:
+    """-2 log restricted likelihood and its gradient by the log hyperparameters.
+
+    log|S| + log|B'S^-1 B| + z'Pz,  P = S^-1 - S^-1 B (B'S^-1 B)^-1 B'S^-1;  its slope along dS is
+    tr(P dS) - z'P dS P z.
+    """
+    d = x.shape[1]
+    var, noise_var = np.exp(2 * values[0]), np.exp(values[d + 1])
+    k, slopes = correlation_slopes(x, np.exp(values[1 : d + 1]), nu)
+    covariance = var * k + np.diag(noise_var * relative_var)
+    try:
+        lower = cholesky(covariance, lower=True)
+    except np.linalg.LinAlgError:
+        return 1e25, np.zeros(d + 2)
+    P = cho_solve((lower, True), np.eye(len(z)))
+    value = 2 * np.log(np.diag(lower)).sum()
+    if basis.shape[1]:
+        whitened = solve_triangular(lower, basis, lower=True)
+        orthogonal, triangle = np.linalg.qr(whitened)
+        value += 2 * np.log(np.abs(np.diag(triangle))).sum()
+        image = solve_triangular(lower, orthogonal, lower=True, trans=1)
+        P = P - image @ image.T
+    Pz = P @ z
+    value += z @ Pz
+
+    def slope(dS: Array) -> float:
+        return float(np.sum(P * dS) - Pz @ dS @ Pz)
+
+    noise_slope = noise_var * (np.diag(P) @ relative_var - Pz**2 @ relative_var)
+    return float(value), np.array([slope(2 * var * k), *(slope(var * one) for one in slopes), noise_slope])
+
+
+def _thinned(x: Array, z: Array, basis: Array, relative_var: Array) -> tuple[Array, Array, Array, Array]:
+    if len(x) <= LIKELIHOOD_POINTS:
+        return x, z, basis, relative_var
+    keep = np.random.default_rng(0).choice(len(x), LIKELIHOOD_POINTS, replace=False)
+    return x[keep], z[keep], basis[keep], relative_var[keep]

@@ -1,0 +1,70 @@
+"""Adaptive Metropolis (Haario, Saksman, Tamminen 2001), adapted in warm-up only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from ..arrays import Array
+from ..errors import InputError
+from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, laplace_precision, normals
+
+#: the acceptance rate aimed at, the paper's
+TARGET_ACCEPTANCE = 0.3
+
+
+class WalkTuning(NamedTuple):
+    """Proposals are theta + scale * root z."""
+
+    root: Array
+    scale: float
+
+
+@dataclass(frozen=True)
+class AdaptiveMetropolis:
+    """Random-walk Metropolis with the covariance and scale learnt in warm-up.
+
+    Parameters
+    ----------
+    steps
+        Inner steps for each bias. One is not enough: the sampler's law would depend on the step size.
+    """
+
+    steps: int = 30
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise InputError(f"steps={self.steps}: the theta step needs at least one inner step")
+
+    def tune(self, model: ThetaModel, pivot: Array) -> WalkTuning:
+        lower = np.linalg.cholesky(laplace_precision(model, pivot, model.gradient(pivot)))
+        p = len(pivot)
+        return WalkTuning(solve_triangular(lower, np.eye(p), lower=True).T, 2.4 / np.sqrt(p))
+
+    def adapt(self, tuning: WalkTuning, model: ThetaModel, thetas: Array, acceptance: Array) -> WalkTuning:
+        p = thetas.shape[-1]
+        draws = thetas.reshape(-1, p)
+        known = tuning.root @ tuning.root.T
+        # half old, half new keeps the covariance regular when a window has hardly moved
+        covariance = 0.5 * known + 0.5 * np.cov(draws, rowvar=False).reshape(p, p)
+        scale = tuning.scale * np.exp(acceptance.mean() - TARGET_ACCEPTANCE)
+        return WalkTuning(np.linalg.cholesky(covariance), float(scale))
+
+    def step(
+        self, rngs: Rngs, tuning: WalkTuning, state: ThetaState, target: Conditional
+    ) -> tuple[ThetaState, StepInfo]:
+        density = target.log_density(state)
+        accepted = np.zeros(len(rngs))
+        for _ in range(self.steps):
+            walk = tuning.scale * normals(rngs, state.theta.shape[1]) @ tuning.root.T
+            proposal = target.base.state(state.theta + walk)
+            proposed = target.log_density(proposal)
+            state, density, moved = accept(rngs, state, density, proposal, proposed, proposed - density)
+            accepted += moved
+        return state, StepInfo(accepted / self.steps, density)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "adaptive", "steps": self.steps}

@@ -1,0 +1,118 @@
+"""The theta step: draws from Pi(theta | b*, y) for all chains at a time, behind one Protocol.
+
+After the bias has moved, a log density kept from the step before would be stale. So the state holds the
+simulator's outcomes at theta, which stay true, and the log density is computed from them anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ..arrays import Array, BoolArray
+from ..parameters import Parameters
+
+Rngs = list[np.random.Generator]
+
+
+class ThetaState(NamedTuple):
+    """theta (c, p), the simulator there (c, n, q), whitened, and log pi(theta) (c,)."""
+
+    theta: Array
+    model: Array
+    log_prior: Array
+
+
+class StepInfo(NamedTuple):
+    """Share of accepted proposals (c,) and log Pi(theta | b*, y) up to a constant (c,)."""
+
+    acceptance: Array
+    log_density: Array
+
+
+class ThetaModel(NamedTuple):
+    """Prior and likelihood of theta, before the bias is known.
+
+    ``simulate`` maps theta (p,) to (n, q) and ``gradient`` to (n, q, p), both whitened; ``precision`` (n, q) is the
+    inverse noise variance of each cell.
+    """
+
+    parameters: Parameters
+    simulate: Callable[[Array], Array]
+    gradient: Callable[[Array], Array]
+    precision: Array
+
+    def state(self, theta: Array) -> ThetaState:
+        """The state at theta (c, p); the simulator is not called outside the support."""
+        n, q = self.precision.shape
+        model = np.full((len(theta), n, q), np.nan)
+        inside = self.parameters.inside(theta)
+        for c in np.flatnonzero(inside):
+            model[c] = self.simulate(theta[c])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_prior = np.where(inside, self.parameters.log_prior(theta), -np.inf)
+        return ThetaState(theta, model, log_prior)
+
+
+class Conditional(NamedTuple):
+    """Pi(theta | b*, y) for each chain: y - b* = ``offset`` (c, n, q) ~ N(f(theta), noise), whitened."""
+
+    base: ThetaModel
+    offset: Array
+
+    def log_density(self, state: ThetaState) -> Array:
+        """log Pi(theta | b*, y) up to a constant, (c,); -inf where the simulator fails."""
+        misfit = self.offset - state.model
+        log_likelihood = -0.5 * np.einsum("cnq,cnq,nq->c", misfit, misfit, self.base.precision)
+        total = state.log_prior + log_likelihood
+        return np.where(np.isnan(total), -np.inf, total)
+
+    def score(self, state: ThetaState, gradient: Array) -> Array:
+        """d log Pi / d theta, (c, p), from the simulator's gradient (c, n, q, p)."""
+        misfit = (self.offset - state.model) * self.base.precision
+        slope = np.einsum("cnq,cnqp->cp", misfit, gradient)
+        return slope + self.base.parameters.log_prior_gradient(state.theta)
+
+
+class Kernel(Protocol):
+    """A Markov kernel that leaves Pi(theta | b*, y) invariant; its tuning is kept apart from its state."""
+
+    def tune(self, model: ThetaModel, pivot: Array) -> Any:
+        """The tuning before any draw, around ``pivot`` (p,)."""
+
+    def adapt(self, tuning: Any, model: ThetaModel, thetas: Array, acceptance: Array) -> Any:
+        """Better tuning from a window of warm-up draws, thetas (w, c, p) and acceptance (w, c)."""
+
+    def step(self, rngs: Rngs, tuning: Any, state: ThetaState, target: Conditional) -> tuple[ThetaState, StepInfo]:
+        """Enough inner steps to make the new theta a draw from Pi(theta | b*, y)."""
+
+    def describe(self) -> dict[str, Any]:
+        """The user's choices, as what JSON can store."""
+
+
+def normals(rngs: Rngs, p: int) -> Array:
+    """Standard normal draws, (c, p), each chain from its own generator."""
+    return np.stack([rng.standard_normal(p) for rng in rngs])
+
+
+def accept(
+    rngs: Rngs, state: ThetaState, density: Array, proposal: ThetaState, proposed: Array, log_ratio: Array
+) -> tuple[ThetaState, Array, BoolArray]:
+    """Metropolis' choice for each chain: the new state, its log density, and who moved."""
+    uniform = np.array([rng.random() for rng in rngs])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        moved = np.isfinite(proposed) & (np.log(uniform) < log_ratio)
+    state = ThetaState(
+        np.where(moved[:, None], proposal.theta, state.theta),
+        np.where(moved[:, None, None], proposal.model, state.model),
+        np.where(moved, proposal.log_prior, state.log_prior),
+    )
+    return state, np.where(moved, proposed, density), moved
+
+
+def laplace_precision(model: ThetaModel, theta: Array, gradient: Array) -> Array:
+    """Gauss–Newton precision of Pi(theta | b*, y): G' P G + the prior's curvature, (p, p)."""
+    fisher = np.einsum("nqi,nq,nqj->ij", gradient, model.precision, gradient)
+    return np.asarray(fisher + np.diag(model.parameters.log_prior_curvature(theta)))

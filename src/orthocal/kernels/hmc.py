@@ -1,0 +1,122 @@
+"""Hamiltonian Monte Carlo (Neal 2011) with the Laplace precision as mass, reflected at the support's bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from ..arrays import Array
+from ..errors import InputError
+from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, laplace_precision, normals
+
+#: the acceptance rate aimed at
+TARGET_ACCEPTANCE = 0.8
+
+
+class HMCTuning(NamedTuple):
+    """theta moves along ``root`` (p, p), with root root' = H^-1: all directions then have unit scale."""
+
+    root: Array
+    size: float
+
+
+@dataclass(frozen=True)
+class HMC:
+    """Hamiltonian Monte Carlo with the simulator's gradient.
+
+    Parameters
+    ----------
+    trajectories
+        Trajectories for each bias.
+    leapfrogs
+        Leapfrog steps of a trajectory; each needs the gradient once.
+    """
+
+    trajectories: int = 4
+    leapfrogs: int = 5
+
+    def __post_init__(self) -> None:
+        if self.trajectories < 1 or self.leapfrogs < 1:
+            raise InputError("HMC needs at least one trajectory of at least one leapfrog step")
+
+    def tune(self, model: ThetaModel, pivot: Array) -> HMCTuning:
+        return HMCTuning(_root(model, pivot), 1.5 / self.leapfrogs)
+
+    def adapt(self, tuning: HMCTuning, model: ThetaModel, thetas: Array, acceptance: Array) -> HMCTuning:
+        root = _root(model, thetas.reshape(-1, thetas.shape[-1]).mean(axis=0))
+        # beyond a quarter of the period a trajectory turns back
+        size = min(tuning.size * np.exp(acceptance.mean() - TARGET_ACCEPTANCE), 1.6 / self.leapfrogs)
+        return HMCTuning(root, float(size))
+
+    def step(
+        self, rngs: Rngs, tuning: HMCTuning, state: ThetaState, target: Conditional
+    ) -> tuple[ThetaState, StepInfo]:
+        density = target.log_density(state)
+        accepted = np.zeros(len(rngs))
+        for _ in range(self.trajectories):
+            momentum = normals(rngs, state.theta.shape[1])
+            # a random length keeps trajectories from closing on themselves
+            size = tuning.size * np.array([rng.uniform(0.8, 1.2) for rng in rngs])[:, None]
+            proposal, end = self._trajectory(tuning, state, momentum, size, target)
+            proposed = target.log_density(proposal)
+            log_ratio = proposed - density + 0.5 * np.sum(momentum**2 - end**2, axis=1)
+            state, density, moved = accept(rngs, state, density, proposal, proposed, log_ratio)
+            accepted += moved
+        return state, StepInfo(accepted / self.trajectories, density)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "hmc", "trajectories": self.trajectories, "leapfrogs": self.leapfrogs}
+
+    def _trajectory(
+        self, tuning: HMCTuning, state: ThetaState, momentum: Array, size: Array, target: Conditional
+    ) -> tuple[ThetaState, Array]:
+        momentum = momentum + 0.5 * size * _force(tuning, state, target)
+        for leap in range(self.leapfrogs):
+            moved = state.theta + size * momentum @ tuning.root.T
+            theta, momentum = _reflected(moved, momentum, size, tuning, target)
+            state = target.base.state(theta)
+            share = 0.5 if leap == self.leapfrogs - 1 else 1.0
+            momentum = momentum + share * size * _force(tuning, state, target)
+        return state, momentum
+
+
+def _root(model: ThetaModel, pivot: Array) -> Array:
+    lower = np.linalg.cholesky(laplace_precision(model, pivot, model.gradient(pivot)))
+    return np.asarray(solve_triangular(lower, np.eye(len(pivot)), lower=True).T)
+
+
+def _force(tuning: HMCTuning, state: ThetaState, target: Conditional) -> Array:
+    """The slope of the log density in the scaled coordinates; none where the simulator fails."""
+    working = np.isfinite(target.log_density(state))
+    force = np.zeros_like(state.theta)
+    for c in np.flatnonzero(working):
+        one = Conditional(target.base, target.offset[c : c + 1])
+        gradient = target.base.gradient(state.theta[c])[None]
+        force[c] = one.score(ThetaState(*(part[c : c + 1] for part in state)), gradient)[0] @ tuning.root
+    return force
+
+
+def _reflected(theta: Array, momentum: Array, size: Array, tuning: HMCTuning, target: Conditional) -> tuple[Array, Array]:
+    """Reflect at a bound, in the metric of the mass matrix, after a move by ``size`` along ``momentum``.
+
+    A reflection at theta_j = bound mirrors along root root' e_j, which keeps the kinetic energy. It is done only
+    where the move back crosses the same bound and no other, which keeps the trajectory reversible; elsewhere theta
+    stays outside and is refused.
+    """
+    parameters = target.base.parameters
+    crossed = (theta < parameters.lower) | (theta > parameters.upper)
+    theta, momentum = theta.copy(), momentum.copy()
+    for c in np.flatnonzero(crossed.sum(axis=1) == 1):
+        j = int(np.flatnonzero(crossed[c])[0])
+        bound = parameters.lower[j] if theta[c, j] < parameters.lower[j] else parameters.upper[j]
+        normal = tuning.root[j] / np.linalg.norm(tuning.root[j])
+        turned = momentum[c] - 2 * (momentum[c] @ normal) * normal
+        mirror = 2 * tuning.root @ tuning.root[j] / np.sum(tuning.root[j] ** 2)
+        landed = theta[c] - (theta[c, j] - bound) * mirror
+        back = landed - size[c] * tuning.root @ turned
+        if ((back < parameters.lower) | (back > parameters.upper)).sum() == 1:
+            theta[c], momentum[c] = landed, turned
+    return theta, momentum

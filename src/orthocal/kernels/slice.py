@@ -1,0 +1,96 @@
+"""Slice sampling (Neal 2003): stepping out and shrinking, along the axes of the Laplace approximation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from ..arrays import Array
+from ..errors import InputError
+from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, laplace_precision
+
+#: widenings of the bracket on either side before it is taken as it is
+MOST_WIDENINGS = 50
+
+
+class SliceTuning(NamedTuple):
+    """Directions of the moves, (p, p), one a column, each as long as a typical move."""
+
+    directions: Array
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Slice sampling along p directions that are uncorrelated under the Laplace approximation.
+
+    Parameters
+    ----------
+    sweeps
+        How often all directions are updated for each bias.
+    """
+
+    sweeps: int = 4
+
+    def __post_init__(self) -> None:
+        if self.sweeps < 1:
+            raise InputError(f"sweeps={self.sweeps}: the theta step needs at least one sweep")
+
+    def tune(self, model: ThetaModel, pivot: Array) -> SliceTuning:
+        lower = np.linalg.cholesky(laplace_precision(model, pivot, model.gradient(pivot)))
+        # a bracket of four standard deviations mostly needs no widening
+        return SliceTuning(4 * solve_triangular(lower, np.eye(len(pivot)), lower=True).T)
+
+    def adapt(self, tuning: SliceTuning, model: ThetaModel, thetas: Array, acceptance: Array) -> SliceTuning:
+        return self.tune(model, thetas.reshape(-1, thetas.shape[-1]).mean(axis=0))
+
+    def step(
+        self, rngs: Rngs, tuning: SliceTuning, state: ThetaState, target: Conditional
+    ) -> tuple[ThetaState, StepInfo]:
+        chains = [_Chain(rng, state, target, c) for c, rng in enumerate(rngs)]
+        for chain in chains:
+            for _ in range(self.sweeps):
+                for direction in tuning.directions.T:
+                    chain.move(direction)
+        new = ThetaState(*(np.concatenate(parts) for parts in zip(*(chain.state for chain in chains), strict=True)))
+        return new, StepInfo(np.ones(len(rngs)), np.array([chain.density for chain in chains]))
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "slice", "sweeps": self.sweeps}
+
+
+class _Chain:
+    """One chain's state while it moves."""
+
+    def __init__(self, rng: np.random.Generator, state: ThetaState, target: Conditional, c: int) -> None:
+        self._rng = rng
+        self._target = Conditional(target.base, target.offset[c : c + 1])
+        self.state = ThetaState(*(part[c : c + 1] for part in state))
+        self.density = float(self._target.log_density(self.state)[0])
+
+    def move(self, direction: Array) -> None:
+        level = self.density - self._rng.exponential()
+        left = -self._rng.random()
+        right = left + 1.0
+        for _ in range(MOST_WIDENINGS):
+            if self._at(left, direction)[1] <= level:
+                break
+            left -= 1.0
+        for _ in range(MOST_WIDENINGS):
+            if self._at(right, direction)[1] <= level:
+                break
+            right += 1.0
+        while True:
+            shift = self._rng.uniform(left, right)
+            state, density = self._at(shift, direction)
+            if density > level or right - left < 1e-12:
+                break
+            left, right = (shift, right) if shift < 0 else (left, shift)
+        if density > level:
+            self.state, self.density = state, density
+
+    def _at(self, shift: float, direction: Array) -> tuple[ThetaState, float]:
+        state = self._target.base.state(self.state.theta + shift * direction)
+        return state, float(self._target.log_density(state)[0])

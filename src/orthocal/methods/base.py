@@ -1,0 +1,65 @@
+"""What a calibration method is: a Problem in, draws out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ..arrays import Array
+from ..problem import Problem
+
+
+class Plan(NamedTuple):
+    """How long to run: draws and warm-up iterations a chain, a generator a chain, and whether to show progress."""
+
+    draws: int
+    warmup: int
+    rngs: list[np.random.Generator]
+    progress: bool
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What a method returns; arrays have (chain, draw) first and are in the outcomes' units.
+
+    Attributes
+    ----------
+    theta
+        (c, s, p).
+    model, bias
+        f(x_i, theta) and the bias at the data points, (c, s, n, q).
+    stats
+        Name -> (c, s): at least ``lp`` and ``acceptance_rate``.
+    projection
+        ``"functional"``, ``"finite"`` or ``"none"``.
+    coefficient
+        Coefficients of what the projection took away, (c, s, p).
+    bias_state
+        What the bias samplers need to predict, name -> (c, s, ...); the outcome's number ends the name.
+    samplers
+        The settings of the bias samplers, one an outcome.
+    notes
+        Facts about the run that ``check`` reads, as what JSON can store.
+    """
+
+    theta: Array
+    model: Array
+    bias: Array
+    stats: dict[str, Array]
+    projection: str = "none"
+    coefficient: Array | None = None
+    bias_state: dict[str, Array] = field(default_factory=dict)
+    samplers: list[dict[str, Any]] = field(default_factory=list)
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+class Method(Protocol):
+    """A way to calibrate."""
+
+    def run(self, problem: Problem, plan: Plan) -> Draws:
+        """Draw from the method's posterior."""
+
+    def describe(self) -> dict[str, Any]:
+        """The user's choices, as what JSON can store."""

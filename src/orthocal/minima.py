@@ -1,0 +1,97 @@
+"""theta_tilde: where the simulator fits the field data best, with every other local minimum of the loss.
+
+loss(t) = mean_i (y_i - f(x_i, t))' W (y_i - f(x_i, t)), minimised by nonlinear least squares from many starts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from .arrays import Array
+from .errors import NonFiniteError, SimulatorError
+from .parameters import Parameters
+from .progress import progress_bar
+from .simulator import BoundSimulator
+
+#: two minima closer than this share of the prior's spread are one
+SAME_MINIMUM = 1e-4
+#: losses that differ by less than this share of the best are equal
+SAME_LOSS = 1e-6
+
+
+class Minimum(NamedTuple):
+    """A local minimum of the loss."""
+
+    theta: Array
+    loss: float
+
+
+def find_minima(
+    simulator: BoundSimulator,
+    parameters: Parameters,
+    x: Array,
+    y: Array,
+    weight: Array,
+    starts: Array,
+    progress: bool = False,
+) -> tuple[Minimum, ...]:
+    """Every distinct local minimum reached from ``starts`` (s, p), best first.
+
+    Equal losses are ordered by the prior's density, then by non-negative and small values first, so that the
+    choice among symmetric minima does not depend on rounding.
+    """
+    root = np.linalg.cholesky(weight).T / np.sqrt(len(y))
+
+    def residual(theta: Array) -> Array:
+        return np.asarray(((y - simulator.evaluate(x, theta)) @ root.T).ravel())
+
+    def jacobian(theta: Array) -> Array:
+        gradient = simulator.gradient(x, theta)
+        return np.asarray(-np.einsum("kl,nlp->nkp", root, gradient).reshape(y.size, -1))
+
+    found: list[Minimum] = []
+    failure: NonFiniteError | None = None
+    for start in progress_bar(starts, "best fit", progress):
+        try:
+            if not np.isfinite(residual(start)).all():
+                simulator.required(x, start)
+            fit = least_squares(
+                residual,
+                start,
+                jac=jacobian,
+                bounds=(parameters.lower, parameters.upper),
+                x_scale=parameters.spread,
+                ftol=1e-12,
+                xtol=1e-12,
+                gtol=1e-14,
+                max_nfev=200,
+            )
+        except NonFiniteError as error:
+            failure = error
+            continue
+        candidate = Minimum(fit.x, float(2 * fit.cost))
+        if np.isfinite(candidate.loss) and not any(_same(candidate, one, parameters) for one in found):
+            found.append(candidate)
+    if not found:
+        raise failure or SimulatorError("no start of the search for theta_tilde converged: check the simulator")
+    return _ordered(found, parameters)
+
+
+def _same(a: Minimum, b: Minimum, parameters: Parameters) -> bool:
+    return bool(np.all(np.abs(a.theta - b.theta) < SAME_MINIMUM * parameters.spread))
+
+
+def _ordered(found: list[Minimum], parameters: Parameters) -> tuple[Minimum, ...]:
+    best = min(one.loss for one in found)
+
+    def key(one: Minimum) -> tuple[float, ...]:
+        tie = round((one.loss - best) / (SAME_LOSS * max(best, 1e-300)))
+        rank = 0.0 if tie <= 1 else one.loss - best
+        density = round(float(parameters.log_prior(one.theta)), 5)
+        rounded = np.round(one.theta / parameters.spread, 3)
+        return (rank, -density, float(np.sum(rounded < 0)), *rounded)
+
+    return tuple(sorted(found, key=key))

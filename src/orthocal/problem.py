@@ -1,0 +1,243 @@
+"""A calibration problem: all that is known before the bias is modelled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .arrays import Array, as_floats
+from .data import field_data
+from .domain import Box, Domain, Rule
+from .errors import IdentifiabilityError, InputError
+from .minima import Minimum, find_minima
+from .noise import Noise, estimated_noise, known_noise
+from .parameters import Distribution, Parameters
+from .projection import Sensitivity, quadrature_error, sensitivity
+from .simulator import BoundSimulator
+
+#: starts of the search for theta_tilde
+STARTS = 32
+
+
+class Problem:
+    """Field data, a simulator with its parameters, and where it is judged.
+
+        y_i = f(x_i, theta) + b(x_i) + e_i,  e_i ~ N(0, Sigma_F)
+        theta* = argmin_t ∫ (y_R - f(., t))' W (y_R - f(., t)) dP_x
+
+    Parameters
+    ----------
+    x, y
+        Field data, (n, d) and (n,) or (n, q); arrays or pandas objects.
+    simulator
+        ``f(x, theta)`` that returns (m,) or (m, q), or an ``oc.Simulator`` with a chosen gradient. It is called
+        with vectors if x is a vector.
+    parameters
+        Name -> frozen ``scipy.stats`` distribution, the priors of theta in native units.
+    domain
+        ``oc.Box`` or ``oc.Points``: the measure P_x. Default: the smallest box around x.
+    noise_cov
+        Variance of the noise: a number, (q,), (q, q) or one matrix a point, (n, q, q); ``"estimate"`` (default) for
+        a Gaussian-process regression of y on x.
+    loss_weight
+        W: ``"noise-precision"`` (default), ``"identity"`` or a (q, q) matrix. For one outcome they mean the same.
+    outcome_names, input_names
+        Names of the columns of y and x; taken from pandas objects where not given.
+    starts
+        Number of starts of the search for theta_tilde, or the starts themselves, (s, p).
+    """
+
+    def __init__(
+        self,
+        x: Any,
+        y: Any,
+        simulator: Any,
+        parameters: Mapping[str, Distribution],
+        domain: Domain | None = None,
+        noise_cov: Any = "estimate",
+        loss_weight: Any = "noise-precision",
+        outcome_names: Sequence[str] | str | None = None,
+        input_names: Sequence[str] | str | None = None,
+        starts: Any = STARTS,
+    ) -> None:
+        self.data = field_data(x, y, input_names, outcome_names)
+        self.parameters = Parameters(parameters)
+        self.simulator = BoundSimulator(simulator, self.parameters, self.data.q, self.data.flat_x)
+        if self.data.y.size < self.parameters.p:
+            raise IdentifiabilityError(
+                f"{self.data.y.size} observations cannot determine {self.parameters.p} parameters: "
+                "give more data or fix some parameters"
+            )
+        self.domain_given = domain is not None
+        self.domain = _bounding_box(self.data.x) if domain is None else domain
+        self.domain.check(self.data.x)
+        self._noise_cov = _checked_noise(noise_cov, self.data.n, self.data.q)
+        self.loss_weight = loss_weight if isinstance(loss_weight, str) else "matrix"
+        self._weight = _checked_weight(loss_weight, self.data.q)
+        self._starts = self._checked_starts(starts)
+
+    @cached_property
+    def noise(self) -> Noise:
+        """The noise, estimated on first use where it is not given."""
+        if isinstance(self._noise_cov, Noise):
+            return self._noise_cov
+        return estimated_noise(self.data, self.span)
+
+    @cached_property
+    def weight(self) -> Array:
+        """W, (q, q)."""
+        if isinstance(self._weight, str):
+            return np.linalg.inv(self.noise.cov) if self._weight == "noise-precision" else np.eye(self.data.q)
+        return self._weight
+
+    @cached_property
+    def span(self) -> Array:
+        """Width of the domain in each input, (d,)."""
+        lower, upper = self.domain.bounds(self.data.d)
+        return np.where(upper > lower, upper - lower, 1.0)
+
+    @property
+    def minima(self) -> tuple[Minimum, ...]:
+        """The local minima of the loss that were found, (theta, loss), best first."""
+        return self.find_minima()
+
+    @property
+    def theta_tilde(self) -> Array:
+        """The best fit, (p,)."""
+        return self.minima[0].theta
+
+    def find_minima(self, progress: bool = False) -> tuple[Minimum, ...]:
+        """Search for the minima, once."""
+        if "_found" not in self.__dict__:
+            self._found = find_minima(
+                self.simulator, self.parameters, self.data.x, self.data.y, self.weight, self._starts, progress
+            )
+        return self._found
+
+    @cached_property
+    def rule(self) -> Rule:
+        """Nodes and weights of P_x."""
+        return self.domain.rules(self.data.d)[0]
+
+    @cached_property
+    def volumes(self) -> Array:
+        """Share of P_x nearest to each data point, (n,)."""
+        return self.domain.volumes(self.data.x)
+
+    @cached_property
+    def metric(self) -> Array:
+        """W in whitened coordinates, T^-T W T^-1, (q, q)."""
+        unwhitener = self.noise.unwhitener
+        return np.asarray(unwhitener.T @ self.weight @ unwhitener)
+
+    def whiten(self, values: Array) -> Array:
+        """T v for values (..., q)."""
+        return np.asarray(values @ self.noise.whitener.T)
+
+    def unwhiten(self, values: Array) -> Array:
+        """T^-1 v for values (..., q)."""
+        return np.asarray(values @ self.noise.unwhitener.T)
+
+    def whitened_gradient(self, x: Array) -> Array:
+        """T df/dtheta at theta_tilde, (m, q, p)."""
+        return np.einsum("kl,nlp->nkp", self.noise.whitener, self.simulator.gradient(x, self.theta_tilde))
+
+    @cached_property
+    def gradient_at_data(self) -> Array:
+        return self.whitened_gradient(self.data.x)
+
+    @cached_property
+    def gradient_at_nodes(self) -> Array:
+        return self.whitened_gradient(self.rule.nodes)
+
+    @cached_property
+    def sensitivity(self) -> Sensitivity:
+        """Q of the functional projection; an error where parameters cannot be told apart."""
+        return self._sensitivity(self.gradient_at_nodes, self.rule.weights)
+
+    @cached_property
+    def sensitivity_at_data(self) -> Sensitivity:
+        """The same for the finite projection, on the data points."""
+        return self._sensitivity(self.gradient_at_data, self.volumes)
+
+    @cached_property
+    def quadrature_error(self) -> float | None:
+        """Error of Q, estimated by a rule with half the nodes; None where the user gave the nodes."""
+        coarse = self.domain.rules(self.data.d)[1]
+        if coarse is None:
+            return None
+        gram = self._sensitivity(self.whitened_gradient(coarse.nodes), coarse.weights).gram
+        return quadrature_error(self.sensitivity.gram, gram)
+
+    @cached_property
+    def gradient_error(self) -> float | None:
+        """Largest difference of a given gradient from central differences, relative; None where none is given."""
+        if self.simulator.gradient_kind in ("auto", "difference"):
+            return None
+        given = self.simulator.gradient(self.data.x, self.theta_tilde)
+        reference = self.simulator.difference_gradient(self.data.x, self.theta_tilde)
+        size = np.sqrt(np.mean(reference**2, axis=(0, 1)))
+        return float(np.max(np.abs(given - reference).max(axis=(0, 1)) / np.where(size > 0, size, 1.0)))
+
+    def on_bound(self) -> tuple[str, ...]:
+        """Names of the parameters whose theta_tilde lies on a bound of the support."""
+        room = np.minimum(self.theta_tilde - self.parameters.lower, self.parameters.upper - self.theta_tilde)
+        return tuple(
+            name
+            for name, close in zip(self.parameters.names, room < 1e-6 * self.parameters.spread, strict=True)
+            if close
+        )
+
+    def _sensitivity(self, gradient: Array, weights: Array) -> Sensitivity:
+        size = float(np.linalg.norm(self.whiten(self.data.y))) / np.sqrt(self.data.n)
+        # central differences leave about 1e-10 of a zero gradient
+        floor = 1e-8 * size / self.parameters.spread
+        return sensitivity(gradient, weights, self.metric, self.parameters.names, floor)
+
+    def _checked_starts(self, starts: Any) -> Array:
+        if isinstance(starts, int | np.integer):
+            if starts < 1:
+                raise InputError(f"starts={starts}: the search needs at least one start")
+            return self.parameters.starts(int(starts))
+        points = np.atleast_2d(as_floats(starts, "starts"))
+        if points.shape[1] != self.parameters.p:
+            raise InputError(
+                f"starts has shape {points.shape}: give a number, or one column a parameter ({self.parameters.p})"
+            )
+        if not self.parameters.inside(points).all():
+            raise InputError("a start of the search lies outside the support of the priors")
+        return points
+
+
+def _checked_noise(noise_cov: Any, n: int, q: int) -> Noise | str:
+    if isinstance(noise_cov, str):
+        if noise_cov == "sample":
+            raise InputError('noise_cov="sample" is not available yet: give the variance, or "estimate"')
+        if noise_cov != "estimate":
+            raise InputError(f'noise_cov={noise_cov!r}: give the variance, or "estimate"')
+        return noise_cov
+    return known_noise(noise_cov, n, q)
+
+
+def _checked_weight(weight: Any, q: int) -> Array | str:
+    if isinstance(weight, str):
+        if weight not in ("noise-precision", "identity"):
+            raise InputError(f'loss_weight={weight!r}: give "noise-precision", "identity" or a ({q}, {q}) matrix')
+        return weight
+    matrix = np.atleast_2d(as_floats(weight, "loss_weight"))
+    if matrix.shape != (q, q):
+        raise InputError(f"y has {q} outcomes but loss_weight has shape {matrix.shape}: give a ({q}, {q}) matrix")
+    if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
+        raise InputError("loss_weight is not symmetric and positive definite")
+    return matrix
+
+
+def _bounding_box(x: Array) -> Box:
+    lower, upper = x.min(axis=0), x.max(axis=0)
+    if (lower == upper).any():
+        column = int(np.flatnonzero(lower == upper)[0])
+        raise InputError(f"input {column + 1} of x is constant: give the domain as oc.Box(lower, upper)")
+    return Box(lower, upper)

@@ -1,0 +1,171 @@
+"""Orthogonality: the projection of the bias away from the gradients of the simulator.
+
+With g_j = df/dt_j at theta_tilde and <u, v> = ∫ u' W v dP_x,
+
+    functional    b* = b - sum_j lambda_j g_j,  Q lambda = eta,  Q_jl = <g_j, g_l>,  eta_j = <b, g_j>
+    finite        b* = b - S A (A' S A)^-1 A' b,  A = the columns w_i W g_j(x_i),  S = Cov(b | y) at the data
+
+Both take away a combination of p directions with coefficients that are linear in b, and that is how they are
+coded: b* = b - D (C' b). Everything here is in whitened coordinates, where the metric W becomes T^-T W T^-1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from .arrays import Array
+from .errors import IdentifiabilityError
+
+#: sensitivities whose smallest singular value (of unit columns) is below this cannot be told apart
+COLLINEAR = 1e-6
+
+
+class Projected(NamedTuple):
+    """A projected bias: at the data (c, n, q), coefficients (c, p) and the relative error of <b*, g_j> = 0, (c,)."""
+
+    bias: Array
+    coefficient: Array
+    error: Array
+
+
+@dataclass(frozen=True)
+class Projection:
+    """b* = b - D (C' b), for bias draws at the data points followed by the nodes.
+
+    Attributes
+    ----------
+    directions
+        D at the data, (n q, p).
+    constraint, own_directions
+        C and D at the points where the constraint lives (nodes or data), (k q, p).
+    gradients
+        Columns that give <b, g_j> / |g_j| at these points, (k q, p).
+    metric
+        Weights of the norm of b at these points, (k q, k q) as a factor: |b| = |metric' b|; kept as (k, q, q).
+    natural
+        (p, p): turns C' b into the coefficients that ``predict`` needs, lambda or (A' S A)^-1 A' b.
+    finite
+        Whether the constraint lives on the data points.
+    """
+
+    directions: Array
+    constraint: Array
+    own_directions: Array
+    gradients: Array
+    metric: Array
+    natural: Array
+    finite: bool
+
+    def apply(self, bias: Array) -> Projected:
+        """Project draws (c, n + m, q), or (c, n, q) where the constraint lives on the data."""
+        c, q = len(bias), bias.shape[2]
+        n = len(self.directions) // q
+        at_data = bias[:, :n].reshape(c, -1)
+        own = at_data if self.finite else bias[:, n:].reshape(c, -1)
+        coefficient = own @ self.constraint
+        left = own - coefficient @ self.own_directions.T
+        # a second pass takes away the rounding error of the first
+        second = left @ self.constraint
+        left -= second @ self.own_directions.T
+        coefficient += second
+        projected = at_data - coefficient @ self.directions.T
+        size = np.sqrt(np.einsum("ckq,kqr,ckr->c", *self._twice(own)))
+        error = np.abs(left @ self.gradients).max(axis=1) / np.where(size > 0, size, 1.0)
+        return Projected(projected.reshape(c, n, q), coefficient @ self.natural.T, error)
+
+    def _twice(self, own: Array) -> tuple[Array, Array, Array]:
+        cells = own.reshape(len(own), len(self.metric), -1)
+        return cells, self.metric, cells
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The gradients at theta_tilde as vectors of the constraint's space.
+
+    Attributes
+    ----------
+    gram
+        Q, (p, p).
+    triangle
+        R of g = h R with <h_j, h_l> = delta_jl, (p, p).
+    weakest
+        Smallest singular value of the gradients scaled to length one: 1 for orthogonal sensitivities, 0 for
+        collinear ones.
+    """
+
+    gram: Array
+    triangle: Array
+    weakest: float
+
+
+def sensitivity(
+    gradient: Array, weights: Array, metric: Array, names: tuple[str, ...], floor: Array | float = 0.0
+) -> Sensitivity:
+    """Q and its factor from gradients (k, q, p), weights (k,) and the metric (q, q); collinear ones are an error.
+
+    A gradient of length ``floor`` (p,) or less counts as none: what finite differences leave of a zero.
+    """
+    root = np.linalg.cholesky(metric)
+    scaled = np.einsum("k,kqp,qr->krp", np.sqrt(weights), gradient, root).reshape(-1, gradient.shape[2])
+    lengths = np.linalg.norm(scaled, axis=0)
+    for j in np.flatnonzero(lengths <= floor):
+        raise IdentifiabilityError(
+            f"parameter {names[j]!r} has no effect on the simulator at the best fit: the data cannot determine it. "
+            "Leave it out, or check that the simulator uses it"
+        )
+    if len(scaled) < len(names):
+        raise IdentifiabilityError(f"{len(names)} parameters need at least as many nodes, there are {len(scaled)}")
+    _, singular, vectors = np.linalg.svd(scaled / lengths, full_matrices=False)
+    if singular[-1] < COLLINEAR:
+        loading = np.abs(vectors[-1])
+        involved = [repr(names[j]) for j in np.flatnonzero(loading > 0.1 * loading.max())]
+        raise IdentifiabilityError(
+            f"the sensitivities of the parameters {', '.join(involved)} are collinear at the best fit: the "
+            "simulator answers to a combination of them only. Fix one of them, or calibrate the combination"
+        )
+    triangle = np.linalg.qr(scaled, mode="r")
+    return Sensitivity(scaled.T @ scaled, triangle, float(singular[-1]))
+
+
+def functional_projection(
+    at_data: Array, at_nodes: Array, weights: Array, metric: Array, sensitivities: Sensitivity
+) -> Projection:
+    """The functional projection, from gradients at the data (n, q, p) and at the nodes (m, q, p)."""
+    p = at_data.shape[2]
+
+    def orthonormal(gradient: Array) -> Array:
+        return np.asarray(solve_triangular(sensitivities.triangle, gradient.reshape(-1, p).T, trans=1).T)
+
+    weighted = weights[:, None, None] * metric
+    own = orthonormal(at_nodes)
+    constraint = np.einsum("kqr,krp->kqp", weighted, own.reshape(at_nodes.shape)).reshape(-1, p)
+    lengths = np.sqrt(np.diag(sensitivities.gram))
+    gradients = np.einsum("kqr,krp->kqp", weighted, at_nodes).reshape(-1, p) / lengths
+    natural = solve_triangular(sensitivities.triangle, np.eye(p))
+    return Projection(orthonormal(at_data), constraint, own, gradients, weighted, natural, finite=False)
+
+
+def finite_projection(at_data: Array, volumes: Array, metric: Array, factor: Array) -> Projection:
+    """The finite projection, from gradients at the data (n, q, p), cell volumes (n,) and ``factor`` (n q, r).
+
+    ``factor`` is any F with F F' = S, the posterior covariance of the bias at the data.
+    """
+    p = at_data.shape[2]
+    weighted = volumes[:, None, None] * metric
+    A = np.einsum("kqr,krp->kqp", weighted, at_data).reshape(-1, p)
+    orthogonal, triangle = np.linalg.qr(factor.T @ A)
+    # S A (A' S A)^-1 = F O R^-T with F' A = O R
+    directions = solve_triangular(triangle, (factor @ orthogonal).T).T
+    lengths = np.sqrt(np.einsum("kqp,kqr,krp->p", at_data, weighted, at_data))
+    inverse = solve_triangular(triangle, np.eye(p))
+    return Projection(directions, A, directions, A / lengths, weighted, inverse @ inverse.T, finite=True)
+
+
+def quadrature_error(fine: Array, coarse: Array) -> float:
+    """The largest difference of two Gram matrices, relative to the gradients' lengths."""
+    lengths = np.sqrt(np.diag(fine))
+    return float(np.max(np.abs(fine - coarse) / np.outer(lengths, lengths)))

@@ -1,0 +1,214 @@
+"""The simulator f(x, theta) and its gradient df/dtheta: called, checked, counted and timed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, Literal
+
+import numpy as np
+
+from .arrays import Array
+from .errors import InputError, NonFiniteError, SimulatorError
+from .parameters import Parameters
+
+#: relative step of a central difference: the cube root of the rounding error balances the two errors
+DIFFERENCE_STEP = float(np.cbrt(np.finfo(np.float64).eps))
+
+
+class Simulator:
+    """A simulator with a chosen gradient.
+
+    Parameters
+    ----------
+    function
+        ``f(x, theta)`` with x (m, d), or (m,) if the field data's x is a vector, and theta (p,);
+        returns (m,) or (m, q).
+    gradient
+        ``g(x, theta)`` that returns (m, p) or (m, q, p); ``"jax"`` where ``function`` is written in
+        jax.numpy; ``"difference"`` for central differences; ``"auto"`` (default) takes JAX if the
+        program has imported it and the function can be traced, differences otherwise.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Array, Array], Any],
+        gradient: Callable[[Array, Array], Any] | Literal["auto", "jax", "difference"] = "auto",
+    ) -> None:
+        if not callable(function):
+            raise InputError(f"the simulator is {type(function).__name__}: give a function f(x, theta)")
+        if not callable(gradient) and gradient not in ("auto", "jax", "difference"):
+            raise InputError(f'gradient={gradient!r}: give a function g(x, theta), "auto", "jax" or "difference"')
+        self.function = function
+        self.gradient = gradient
+
+    def __call__(self, x: Array, theta: Array) -> Any:
+        return self.function(x, theta)
+
+
+class BoundSimulator:
+    """A simulator bound to a problem: shapes are known, every call is checked, counted and timed.
+
+    Attributes
+    ----------
+    calls, seconds
+        Number of calls of the user's functions so far and the time spent in them.
+    failures
+        Number of calls that returned a value that is not finite.
+    gradient_kind
+        ``"given"``, ``"jax"`` or ``"difference"``.
+    """
+
+    def __init__(self, simulator: Any, parameters: Parameters, q: int, flat_x: bool) -> None:
+        if not callable(simulator):
+            raise InputError(f"the simulator is {type(simulator).__name__}: give a function f(x, theta)")
+        self._function = simulator
+        self._parameters = parameters
+        self._q = q
+        self._flat_x = flat_x
+        self._settled = False
+        self.calls = 0
+        self.seconds = 0.0
+        self.failures = 0
+        gradient = getattr(simulator, "gradient", "auto")
+        self._given_gradient = gradient if callable(gradient) else None
+        self._jacobian: Callable[[Array, Array], Any] | None = None
+        self.gradient_kind = "given" if callable(gradient) else str(gradient)
+
+    def evaluate(self, x: Array, theta: Array) -> Array:
+        """f(x, theta), (m, q). A value that is not finite comes back as NaN in every cell."""
+        output = self._settle(x, theta) if not self._settled else self._call(self._function, x, theta)
+        model = np.asarray(output, dtype=np.float64)
+        if model.shape != (len(x), self._q):
+            model = self._shaped(model, (len(x), self._q), "simulator")
+        if not np.isfinite(model).all():
+            self.failures += 1
+            return np.full((len(x), self._q), np.nan)
+        return model
+
+    def required(self, x: Array, theta: Array) -> Array:
+        """f(x, theta), or an error where it is not finite."""
+        model = self.evaluate(x, theta)
+        if np.isnan(model).any():
+            raise NonFiniteError(
+                f"the simulator returned NaN or infinity at {self._parameters.describe(theta)}: "
+                "restrict the priors to where it works, or mend it there"
+            )
+        return model
+
+    def batch(self, x: Array, theta: Array) -> Array:
+        """f(x, theta_c) for theta (c, p), as (c, m, q)."""
+        return np.stack([self.evaluate(x, one) for one in theta])
+
+    def gradient(self, x: Array, theta: Array) -> Array:
+        """df/dtheta, (m, q, p)."""
+        if self.gradient_kind == "auto":
+            self.gradient_kind = self._choose_gradient(x, theta)
+        if self.gradient_kind == "difference":
+            return self.difference_gradient(x, theta)
+        if self._given_gradient is not None:
+            output = self._call(self._given_gradient, x, theta)
+        else:
+            output = self._call(self._jax_jacobian(), x, theta)
+        shape = (len(x), self._q, self._parameters.p)
+        gradient = self._shaped(np.asarray(output, dtype=np.float64), shape, "gradient")
+        if not np.isfinite(gradient).all():
+            raise NonFiniteError(
+                f"the gradient is NaN or infinite at {self._parameters.describe(theta)}: mend it there, "
+                'or use gradient="difference"'
+            )
+        return gradient
+
+    def difference_gradient(self, x: Array, theta: Array) -> Array:
+        """df/dtheta by central differences, one-sided of second order beside a bound of the support."""
+        parameters = self._parameters
+        size = np.clip(np.abs(theta), 0.1 * parameters.spread, parameters.spread)
+        columns = []
+        for j, h in enumerate(DIFFERENCE_STEP * size):
+            def at(shift: float, j: int = j) -> Array:
+                moved = theta.copy()
+                moved[j] += shift
+                return self.required(x, moved)
+
+            if theta[j] + h >= parameters.upper[j]:
+                column = (3 * at(0.0) - 4 * at(-h) + at(-2 * h)) / (2 * h)
+            elif theta[j] - h <= parameters.lower[j]:
+                column = (-3 * at(0.0) + 4 * at(h) - at(2 * h)) / (2 * h)
+            else:
+                column = (at(h) - at(-h)) / (2 * h)
+            columns.append(column)
+        return np.stack(columns, axis=-1)
+
+    def _settle(self, x: Array, theta: Array) -> Any:
+        """The first call: one input may be a vector or a column for the user; take the form that works."""
+        try:
+            output = self._call(self._function, x, theta)
+            self._shaped(np.asarray(output, dtype=np.float64), (len(x), self._q), "simulator")
+        except (SimulatorError, TypeError, ValueError) as error:
+            if x.shape[1] > 1:
+                raise
+            self._flat_x = not self._flat_x
+            try:
+                output = self._call(self._function, x, theta)
+                self._shaped(np.asarray(output, dtype=np.float64), (len(x), self._q), "simulator")
+            except (SimulatorError, TypeError, ValueError):
+                raise error from None
+        self._settled = True
+        return output
+
+    def _call(self, function: Callable[[Array, Array], Any], x: Array, theta: Array) -> Any:
+        started = perf_counter()
+        try:
+            # a copy: the user's code must not be able to change our state
+            return function(x[:, 0] if self._flat_x else x, theta.copy())
+        except Exception as error:
+            raise SimulatorError(
+                f"the simulator raised {type(error).__name__} at {self._parameters.describe(theta)}: {error}"
+            ) from error
+        finally:
+            self.calls += 1
+            self.seconds += perf_counter() - started
+
+    def _shaped(self, array: Array, shape: tuple[int, ...], what: str) -> Array:
+        alternatives = {shape}
+        if shape[1] == 1:
+            alternatives.add((shape[0], *shape[2:]))
+        if shape[-1] == 1:
+            alternatives.add(shape[:-1])
+        if shape[1:] in ((1,), (1, 1)):
+            alternatives.add((shape[0],))
+        if array.shape not in alternatives:
+            expected = " or ".join(str(one) for one in sorted(alternatives, key=len))
+            raise SimulatorError(
+                f"the {what} returned an array of shape {array.shape} for {shape[0]} points: expected {expected}"
+            )
+        return array.reshape(shape)
+
+    def _choose_gradient(self, x: Array, theta: Array) -> str:
+        """JAX only where the program uses it already: importing it costs a second."""
+        if "jax" not in sys.modules:
+            return "difference"
+        try:
+            output = np.asarray(self._jax_jacobian()(x[:, 0] if self._flat_x else x, theta))
+            self._shaped(output, (len(x), self._q, self._parameters.p), "gradient")
+        except Exception:  # any failure to trace means: not a JAX function
+            return "difference"
+        return "jax"
+
+    def _jax_jacobian(self) -> Callable[[Array, Array], Any]:
+        if self._jacobian is None:
+            try:
+                import jax
+            except ImportError:
+                raise InputError(
+                    'gradient="jax" needs JAX: install orthocal[jax], or use gradient="difference"'
+                ) from None
+            jacobian = jax.jit(jax.jacfwd(self._function, argnums=1))
+
+            def in_double(x: Array, theta: Array) -> Any:
+                with jax.enable_x64(True):
+                    return np.asarray(jacobian(x, theta))
+
+            self._jacobian = in_double
+        return self._jacobian
