@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -55,21 +56,14 @@ def checked_names(names: Sequence[str] | str | None, count: int, what: str, defa
     return given
 
 
-def write_whole(path: str | Path, content: bytes) -> Path:
-    """Write a file whole or not at all: a reader never meets a half-written one."""
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[Path]:
+    """A path to write to, which becomes ``path`` at the end, or nothing if the writing fails."""
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
         problem = "is a folder" if target.is_dir() else "lies in a folder that does not exist"
         raise InputError(f"cannot write {target}: it {problem}")
-    handle, name = tempfile.mkstemp(prefix=f".{target.name[:64]}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return target
+    with tempfile.TemporaryDirectory(prefix=".writing-", dir=target.parent) as folder:
+        draft = Path(folder) / "draft"
+        yield draft
+        os.replace(draft, target)

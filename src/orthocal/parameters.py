@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.stats import qmc
@@ -28,16 +28,29 @@ class Distribution(Protocol):
     def support(self) -> tuple[Any, Any]: ...
 
 
-class Parameters:
-    """Names, priors and supports of theta.
+class Support(NamedTuple):
+    """What the simulator's side needs to know of theta.
 
     Attributes
     ----------
     lower, upper
-        The support, (p,); infinite where the prior is unbounded.
-    median, spread
-        The prior's median and half the width of its central 68 %, (p,): the parameter's natural scale.
+        The bounds, (p,); infinite where the prior is unbounded.
+    spread
+        Half the width of the prior's central 68 %, (p,): the parameter's natural scale.
     """
+
+    names: tuple[str, ...]
+    lower: Array
+    upper: Array
+    spread: Array
+
+    def describe(self, theta: Array) -> str:
+        """theta with its names, for messages."""
+        return ", ".join(f"{name} = {value:.6g}" for name, value in zip(self.names, theta, strict=True))
+
+
+class Parameters:
+    """Names, priors and supports of theta; ``median`` (p,) is the prior's, the rest as in ``Support``."""
 
     def __init__(self, priors: Mapping[str, Distribution]) -> None:
         if not isinstance(priors, Mapping) or not priors:
@@ -61,7 +74,10 @@ class Parameters:
 
     def log_prior(self, theta: Array) -> Array:
         """log pi(theta) = sum_j log pi_j(theta_j), for theta (..., p)."""
-        return np.sum([logpdf(theta[..., j]) for j, logpdf in enumerate(self._log_densities)], axis=0)
+        total = self._log_densities[0](theta[..., 0])
+        for j in range(1, self.p):
+            total = total + self._log_densities[j](theta[..., j])
+        return np.asarray(total)
 
     def log_prior_gradient(self, theta: Array) -> Array:
         """d log pi / d theta, (..., p), by central differences inside the support."""
@@ -83,9 +99,9 @@ class Parameters:
         unit = sobol.random_base2(int(np.ceil(np.log2(max(count, 2)))))[:count]
         return self.quantile(np.clip(unit, 1e-3, 1 - 1e-3))
 
-    def describe(self, theta: Array) -> str:
-        """theta with its names, for messages."""
-        return ", ".join(f"{name} = {value:.6g}" for name, value in zip(self.names, theta, strict=True))
+    @property
+    def support(self) -> Support:
+        return Support(self.names, self.lower, self.upper, self.spread)
 
     def _step(self, theta: Array) -> Array:
         """A difference step that stays inside the support."""

@@ -65,7 +65,7 @@ class Problem:
     ) -> None:
         self.data = field_data(x, y, input_names, outcome_names)
         self.parameters = Parameters(parameters)
-        self.simulator = BoundSimulator(simulator, self.parameters, self.data.q, self.data.flat_x)
+        self.simulator = BoundSimulator(simulator, self.parameters.support, self.data.q, self.data.flat_x)
         if self.data.y.size < self.parameters.p:
             raise IdentifiabilityError(
                 f"{self.data.y.size} observations cannot determine {self.parameters.p} parameters: "

@@ -11,7 +11,7 @@ import numpy as np
 
 from .arrays import Array
 from .errors import InputError, NonFiniteError, SimulatorError
-from .parameters import Parameters
+from .parameters import Support
 
 #: relative step of a central difference: the cube root of the rounding error balances the two errors
 DIFFERENCE_STEP = float(np.cbrt(np.finfo(np.float64).eps))
@@ -60,13 +60,13 @@ class BoundSimulator:
         ``"given"``, ``"jax"`` or ``"difference"``.
     """
 
-    def __init__(self, simulator: Any, parameters: Parameters, q: int, flat_x: bool) -> None:
+    def __init__(self, simulator: Any, support: Support, q: int, flat_x: bool) -> None:
         if not callable(simulator):
             raise InputError(f"the simulator is {type(simulator).__name__}: give a function f(x, theta)")
         self._function = simulator
-        self._parameters = parameters
+        self._support = support
         self._q = q
-        self._flat_x = flat_x
+        self.flat_x = flat_x
         self._settled = False
         self.calls = 0
         self.seconds = 0.0
@@ -79,9 +79,7 @@ class BoundSimulator:
     def evaluate(self, x: Array, theta: Array) -> Array:
         """f(x, theta), (m, q). A value that is not finite comes back as NaN in every cell."""
         output = self._settle(x, theta) if not self._settled else self._call(self._function, x, theta)
-        model = np.asarray(output, dtype=np.float64)
-        if model.shape != (len(x), self._q):
-            model = self._shaped(model, (len(x), self._q), "simulator")
+        model = self._shaped(np.asarray(output, dtype=np.float64), (len(x), self._q), "simulator")
         if not np.isfinite(model).all():
             self.failures += 1
             return np.full((len(x), self._q), np.nan)
@@ -92,14 +90,17 @@ class BoundSimulator:
         model = self.evaluate(x, theta)
         if np.isnan(model).any():
             raise NonFiniteError(
-                f"the simulator returned NaN or infinity at {self._parameters.describe(theta)}: "
+                f"the simulator returned NaN or infinity at {self._support.describe(theta)}: "
                 "restrict the priors to where it works, or mend it there"
             )
         return model
 
     def batch(self, x: Array, theta: Array) -> Array:
         """f(x, theta_c) for theta (c, p), as (c, m, q)."""
-        return np.stack([self.evaluate(x, one) for one in theta])
+        models = np.empty((len(theta), len(x), self._q))
+        for c, one in enumerate(theta):
+            models[c] = self.evaluate(x, one)
+        return models
 
     def gradient(self, x: Array, theta: Array) -> Array:
         """df/dtheta, (m, q, p)."""
@@ -111,19 +112,19 @@ class BoundSimulator:
             output = self._call(self._given_gradient, x, theta)
         else:
             output = self._call(self._jax_jacobian(), x, theta)
-        shape = (len(x), self._q, self._parameters.p)
+        shape = (len(x), self._q, len(self._support.names))
         gradient = self._shaped(np.asarray(output, dtype=np.float64), shape, "gradient")
         if not np.isfinite(gradient).all():
             raise NonFiniteError(
-                f"the gradient is NaN or infinite at {self._parameters.describe(theta)}: mend it there, "
+                f"the gradient is NaN or infinite at {self._support.describe(theta)}: mend it there, "
                 'or use gradient="difference"'
             )
         return gradient
 
     def difference_gradient(self, x: Array, theta: Array) -> Array:
         """df/dtheta by central differences, one-sided of second order beside a bound of the support."""
-        parameters = self._parameters
-        size = np.clip(np.abs(theta), 0.1 * parameters.spread, parameters.spread)
+        support = self._support
+        size = np.clip(np.abs(theta), 0.1 * support.spread, support.spread)
         columns = []
         for j, h in enumerate(DIFFERENCE_STEP * size):
             def at(shift: float, j: int = j) -> Array:
@@ -131,9 +132,9 @@ class BoundSimulator:
                 moved[j] += shift
                 return self.required(x, moved)
 
-            if theta[j] + h >= parameters.upper[j]:
+            if theta[j] + h >= support.upper[j]:
                 column = (3 * at(0.0) - 4 * at(-h) + at(-2 * h)) / (2 * h)
-            elif theta[j] - h <= parameters.lower[j]:
+            elif theta[j] - h <= support.lower[j]:
                 column = (-3 * at(0.0) + 4 * at(h) - at(2 * h)) / (2 * h)
             else:
                 column = (at(h) - at(-h)) / (2 * h)
@@ -148,7 +149,7 @@ class BoundSimulator:
         except (SimulatorError, TypeError, ValueError) as error:
             if x.shape[1] > 1:
                 raise
-            self._flat_x = not self._flat_x
+            self.flat_x = not self.flat_x
             try:
                 output = self._call(self._function, x, theta)
                 self._shaped(np.asarray(output, dtype=np.float64), (len(x), self._q), "simulator")
@@ -161,25 +162,24 @@ class BoundSimulator:
         started = perf_counter()
         try:
             # a copy: the user's code must not be able to change our state
-            return function(x[:, 0] if self._flat_x else x, theta.copy())
+            return function(x[:, 0] if self.flat_x else x, theta.copy())
         except Exception as error:
             raise SimulatorError(
-                f"the simulator raised {type(error).__name__} at {self._parameters.describe(theta)}: {error}"
+                f"the simulator raised {type(error).__name__} at {self._support.describe(theta)}: {error}"
             ) from error
         finally:
             self.calls += 1
             self.seconds += perf_counter() - started
 
     def _shaped(self, array: Array, shape: tuple[int, ...], what: str) -> Array:
-        alternatives = {shape}
-        if shape[1] == 1:
-            alternatives.add((shape[0], *shape[2:]))
-        if shape[-1] == 1:
-            alternatives.add(shape[:-1])
-        if shape[1:] in ((1,), (1, 1)):
-            alternatives.add((shape[0],))
-        if array.shape not in alternatives:
-            expected = " or ".join(str(one) for one in sorted(alternatives, key=len))
+        if array.shape == shape:
+            return array
+        # axes of length one (one outcome, one parameter) may be left out, the points' axis may not
+        squeezed = (shape[0], *(size for size in shape[1:] if size > 1))
+        if not array.ndim or array.shape[0] != shape[0] or (
+            (array.shape[0], *(size for size in array.shape[1:] if size > 1)) != squeezed
+        ):
+            expected = " or ".join(str(one) for one in sorted({shape, squeezed}, key=len))
             raise SimulatorError(
                 f"the {what} returned an array of shape {array.shape} for {shape[0]} points: expected {expected}"
             )
@@ -190,8 +190,8 @@ class BoundSimulator:
         if "jax" not in sys.modules:
             return "difference"
         try:
-            output = np.asarray(self._jax_jacobian()(x[:, 0] if self._flat_x else x, theta))
-            self._shaped(output, (len(x), self._q, self._parameters.p), "gradient")
+            output = np.asarray(self._jax_jacobian()(x[:, 0] if self.flat_x else x, theta))
+            self._shaped(output, (len(x), self._q, len(self._support.names)), "gradient")
         except Exception:  # any failure to trace means: not a JAX function
             return "difference"
         return "jax"

@@ -35,8 +35,8 @@ class StepInfo(NamedTuple):
 class ThetaModel(NamedTuple):
     """Prior and likelihood of theta, before the bias is known.
 
-    ``simulate`` maps theta (p,) to (n, q) and ``gradient`` to (n, q, p), both whitened; ``precision`` (n, q) is the
-    inverse noise variance of each cell.
+    ``simulate`` maps theta (c, p) to (c, n, q) and ``gradient`` one theta (p,) to (n, q, p), both whitened;
+    ``precision`` (n, q) is the inverse noise variance of each cell.
     """
 
     parameters: Parameters
@@ -46,13 +46,14 @@ class ThetaModel(NamedTuple):
 
     def state(self, theta: Array) -> ThetaState:
         """The state at theta (c, p); the simulator is not called outside the support."""
-        n, q = self.precision.shape
-        model = np.full((len(theta), n, q), np.nan)
         inside = self.parameters.inside(theta)
-        for c in np.flatnonzero(inside):
-            model[c] = self.simulate(theta[c])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_prior = np.where(inside, self.parameters.log_prior(theta), -np.inf)
+        if inside.all():
+            return ThetaState(theta, self.simulate(theta), self.parameters.log_prior(theta))
+        model = np.full((len(theta), *self.precision.shape), np.nan)
+        log_prior = np.full(len(theta), -np.inf)
+        if inside.any():
+            model[inside] = self.simulate(theta[inside])
+            log_prior[inside] = self.parameters.log_prior(theta[inside])
         return ThetaState(theta, model, log_prior)
 
 
@@ -94,7 +95,7 @@ class Kernel(Protocol):
 
 def normals(rngs: Rngs, p: int) -> Array:
     """Standard normal draws, (c, p), each chain from its own generator."""
-    return np.stack([rng.standard_normal(p) for rng in rngs])
+    return np.array([rng.standard_normal(p) for rng in rngs])
 
 
 def accept(
@@ -102,8 +103,10 @@ def accept(
 ) -> tuple[ThetaState, Array, BoolArray]:
     """Metropolis' choice for each chain: the new state, its log density, and who moved."""
     uniform = np.array([rng.random() for rng in rngs])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        moved = np.isfinite(proposed) & (np.log(uniform) < log_ratio)
+    # a NaN ratio (both densities zero) compares as false: no move
+    moved = np.isfinite(proposed) & (np.log1p(-uniform) < log_ratio)
+    if moved.all():
+        return proposal, proposed, moved
     state = ThetaState(
         np.where(moved[:, None], proposal.theta, state.theta),
         np.where(moved[:, None, None], proposal.model, state.model),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import cho_solve
 
 from ..arrays import Array
 from ..errors import InputError
@@ -14,6 +14,8 @@ from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, l
 
 #: how likely it may be that no inner proposal is accepted
 LEFT_OVER = 0.01
+#: how often a random-walk step follows where practically every proposal is accepted
+RARE_WALK = 0.1
 #: redraws of a proposal that falls outside the support
 REDRAWS = 20
 
@@ -21,15 +23,18 @@ REDRAWS = 20
 class LaplaceTuning(NamedTuple):
     """The linearised simulator around ``pivot`` and how much work a step does.
 
-    The conditional is approximated by N(centre + gain (y - b*), H^-1) with H = ``lower`` ``lower``'.
+    The conditional is approximated by N(centre + gain (y - b*), H^-1) with H = ``lower`` ``lower``'; ``root`` is the
+    inverse of ``lower``'. Random-walk steps follow with probability ``walk``.
     """
 
     pivot: Array
     centre: Array
     gain: Array
     lower: Array
+    root: Array
     steps: int
     refinements: int
+    walk: float
 
 
 @dataclass(frozen=True)
@@ -39,8 +44,9 @@ class Laplace:
     The simulator is linearised once, at theta_tilde and then at the mean of the warm-up: a proposal costs one call.
     Where the conditional is too curved for that (low acceptance in warm-up), Gauss–Newton steps from there follow
     for each bias, at the price of a gradient each. The number of inner proposals is chosen in warm-up such that
-    all of them are refused in less than one step in a hundred; the random-walk step helps in heavy tails. For a
-    simulator that is linear in theta with Gaussian priors every step is an exact draw.
+    all of them are refused in less than one step in a hundred; the random-walk step, which helps in heavy tails and
+    at bounds, becomes rare where that takes one proposal. For a simulator that is linear in theta with Gaussian
+    priors every step is an exact draw.
 
     Parameters
     ----------
@@ -58,81 +64,83 @@ class Laplace:
             raise InputError("the theta step needs at least one inner step")
 
     def tune(self, model: ThetaModel, pivot: Array) -> LaplaceTuning:
-        return _linearised(model, pivot, self.steps or 2, 0)
+        return _linearised(model, pivot, self.steps or 2, 0, 1.0)
 
     def adapt(self, tuning: LaplaceTuning, model: ThetaModel, thetas: Array, acceptance: Array) -> LaplaceTuning:
         rate = float(np.clip(acceptance.mean(), 1e-3, 1 - 1e-9))
         refinements = min(tuning.refinements + (rate < 0.5), 3)
         steps = self.steps or int(np.clip(np.ceil(np.log(LEFT_OVER) / np.log1p(-rate)), 1, self.most_steps))
-        return _linearised(model, thetas.reshape(-1, thetas.shape[-1]).mean(axis=0), steps, refinements)
+        walk = RARE_WALK if rate > 1 - LEFT_OVER else 1.0
+        return _linearised(model, thetas.reshape(-1, thetas.shape[-1]).mean(axis=0), steps, refinements, walk)
 
     def step(
         self, rngs: Rngs, tuning: LaplaceTuning, state: ThetaState, target: Conditional
     ) -> tuple[ThetaState, StepInfo]:
-        centre, lower = _approximation(tuning, target)
-        p = state.theta.shape[1]
+        centre, lower, root = _approximation(tuning, target)
         density = target.log_density(state)
         accepted = np.zeros(len(rngs))
         for _ in range(tuning.steps):
-            theta, log_q = _proposal(rngs, centre, lower, target)
-            own = np.einsum("cij,ci->cj", lower, state.theta - centre)
+            theta, log_q = _proposal(rngs, centre, root, target)
+            own = ((state.theta - centre)[:, None] @ lower)[:, 0]
             proposal = target.base.state(theta)
             proposed = target.log_density(proposal)
             log_ratio = proposed - density - (log_q + 0.5 * np.sum(own**2, axis=1))
             state, density, moved = accept(rngs, state, density, proposal, proposed, log_ratio)
             accepted += moved
-        walk = solve_triangular(tuning.lower, normals(rngs, p).T, lower=True, trans=1).T * (2.4 / np.sqrt(p))
-        proposal = target.base.state(state.theta + walk)
-        proposed = target.log_density(proposal)
-        state, density, _ = accept(rngs, state, density, proposal, proposed, proposed - density)
+        if tuning.walk == 1.0 or rngs[0].random() < tuning.walk:
+            p = state.theta.shape[1]
+            walk = normals(rngs, p) @ tuning.root.T * (2.4 / np.sqrt(p))
+            proposal = target.base.state(state.theta + walk)
+            proposed = target.log_density(proposal)
+            state, density, _ = accept(rngs, state, density, proposal, proposed, proposed - density)
         return state, StepInfo(accepted / tuning.steps, density)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "laplace", "steps": self.steps}
 
 
-def _linearised(model: ThetaModel, pivot: Array, steps: int, refinements: int) -> LaplaceTuning:
+def _linearised(model: ThetaModel, pivot: Array, steps: int, refinements: int, walk: float) -> LaplaceTuning:
     gradient = model.gradient(pivot)
     lower = np.linalg.cholesky(laplace_precision(model, pivot, gradient))
     p = len(pivot)
     gain = cho_solve((lower, True), (gradient * model.precision[:, :, None]).reshape(-1, p).T)
     pull = cho_solve((lower, True), model.parameters.log_prior_gradient(pivot))
-    centre = pivot + pull - gain @ model.simulate(pivot).ravel()
-    return LaplaceTuning(pivot, centre, gain, lower, steps, refinements)
+    centre = pivot + pull - gain @ model.simulate(pivot[None]).ravel()
+    return LaplaceTuning(pivot, centre, gain, lower, np.linalg.inv(lower).T, steps, refinements, walk)
 
 
-def _approximation(tuning: LaplaceTuning, target: Conditional) -> tuple[Array, Array]:
-    """Centre (c, p) and precision factor (c, p, p) of the proposal: a function of the bias, never of theta."""
+def _approximation(tuning: LaplaceTuning, target: Conditional) -> tuple[Array, Array, Array]:
+    """Centre (c, p), factor of the precision and its inverse (c, p, p): functions of the bias, never of theta."""
     model = target.base
     c = len(target.offset)
     centre = tuning.centre + target.offset.reshape(c, -1) @ tuning.gain.T
-    lower = np.broadcast_to(tuning.lower, (c, *tuning.lower.shape))
+    if not tuning.refinements:
+        return centre, tuning.lower[None], tuning.root[None]
     margin = 1e-6 * model.parameters.spread
     for _ in range(tuning.refinements):
         centre = np.clip(centre, model.parameters.lower + margin, model.parameters.upper - margin)
         state = model.state(centre)
         failed = np.isnan(state.model).any(axis=(1, 2))
-        gradient = np.stack([model.gradient(tuning.pivot if bad else one) for one, bad in zip(centre, failed, strict=True)])
-        precision = np.stack([laplace_precision(model, one, g) for one, g in zip(centre, gradient, strict=True)])
-        lower = np.linalg.cholesky(precision)
+        bases = np.where(failed[:, None], tuning.pivot, centre)
+        gradient = np.stack([model.gradient(one) for one in bases])
+        precision = np.stack([laplace_precision(model, *one) for one in zip(bases, gradient, strict=True)])
         step = np.linalg.solve(precision, target.score(state, gradient)[..., None])[..., 0]
         centre = centre + np.where(failed[:, None], 0.0, step)
-    return centre, lower
+    lower = np.linalg.cholesky(precision)
+    return centre, lower, np.linalg.inv(lower).swapaxes(1, 2)
 
 
-def _proposal(rngs: Rngs, centre: Array, lower: Array, target: Conditional) -> tuple[Array, Array]:
-    """Draws of N(centre, (L L')^-1) inside the support, and their log density up to a constant.
+def _proposal(rngs: Rngs, centre: Array, root: Array, target: Conditional) -> tuple[Array, Array]:
+    """Draws of N(centre, root root') inside the support, and their log density up to a constant.
 
     Redrawing until inside samples the truncated normal; its unknown constant does not depend on theta and cancels.
     """
     p = centre.shape[1]
-    # one block of normals a chain: the stream does not depend on what the other chains do
     normal = normals(rngs, p)
-    theta = centre + np.linalg.solve(np.swapaxes(lower, 1, 2), normal[..., None])[..., 0]
-    outside = ~target.base.parameters.inside(theta)
-    for c in np.flatnonzero(outside):
+    theta = centre + (root @ normal[..., None])[..., 0]
+    for c in np.flatnonzero(~target.base.parameters.inside(theta)):
         tries = rngs[c].standard_normal((REDRAWS, p))
-        candidates = centre[c] + solve_triangular(lower[c], tries.T, lower=True, trans=1).T
+        candidates = centre[c] + tries @ root[min(c, len(root) - 1)].T
         first = np.flatnonzero(target.base.parameters.inside(candidates))
         if first.size:
             theta[c], normal[c] = candidates[first[0]], tries[first[0]]

@@ -120,7 +120,7 @@ class _Run:
         self._y = problem.whiten(problem.data.y)
         self._model = ThetaModel(
             parameters=problem.parameters,
-            simulate=lambda theta: problem.whiten(problem.simulator.evaluate(problem.data.x, theta)),
+            simulate=lambda theta: problem.whiten(problem.simulator.batch(problem.data.x, theta)),
             gradient=self._gradient,
             precision=1 / problem.noise.relative_var,
         )
@@ -180,7 +180,7 @@ class _Run:
         for c, rng in enumerate(self._plan.rngs):
             for shrink in 0.5 ** np.arange(20):
                 theta = tilde + shrink * root @ rng.standard_normal(parameters.p)
-                if parameters.inside(theta) and np.isfinite(self._model.simulate(theta)).all():
+                if parameters.inside(theta) and np.isfinite(self._model.simulate(theta[None])).all():
                     starts[c] = theta
                     break
         # theta_tilde itself may lie on a bound

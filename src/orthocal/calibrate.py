@@ -1,0 +1,190 @@
+"""From a problem and a method to a posterior: seeds, chains, threads, and the results with their labels."""
+
+from __future__ import annotations
+
+import json
+import platform
+import warnings
+from datetime import UTC, datetime
+from importlib.metadata import version
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from threadpoolctl import threadpool_limits
+
+from .errors import InputError, OrthocalWarning
+from .methods import Draws, Method, Plan, method_by_name
+from .posterior import Posterior
+from .problem import Problem
+from .store import FORMAT
+
+#: quantiles of each prior that are kept for plots
+PRIOR_POINTS = 1000
+
+
+def calibrate(
+    problem: Problem,
+    method: Any = "pgp",
+    draws: int = 1000,
+    chains: int = 4,
+    seed: int | None = None,
+    warmup: int = 200,
+    progress: bool = True,
+) -> Posterior:
+    """Calibrate the simulator of ``problem``.
+
+    Parameters
+    ----------
+    method
+        A name (``"pgp"``) or an object, for instance ``oc.methods.Projected(bias=oc.bias.GP(nu=2.5))``.
+    draws, warmup
+        Kept draws and warm-up iterations of each chain.
+    seed
+        The same seed gives the same draws, whatever the number of threads. None takes a new one, which is kept in
+        the results.
+    progress
+        Show a progress bar on a terminal if the run takes longer than a second.
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem")
+    chosen = method_by_name(method)
+    for name, value, least in (("draws", draws, 4), ("chains", chains, 1), ("warmup", warmup, 0)):
+        if not isinstance(value, int | np.integer) or value < least:
+            raise InputError(f"{name}={value!r}: give a whole number of at least {least}")
+    sequence = np.random.SeedSequence(seed)
+    plan = Plan(int(draws), int(warmup), [np.random.default_rng(one) for one in sequence.spawn(chains)], progress)
+    calls, spent, started = problem.simulator.calls, problem.simulator.seconds, perf_counter()
+    # one BLAS thread: sums in another order would change the draws
+    with threadpool_limits(limits=1, user_api="blas"):
+        result = chosen.run(problem, plan)
+        checks = {
+            "quadrature_error": problem.quadrature_error,
+            "gradient_kind": problem.simulator.gradient_kind,
+            "gradient_error": problem.gradient_error,
+        }
+    work = {
+        "seconds": perf_counter() - started,
+        "simulator_seconds": problem.simulator.seconds - spent,
+        "simulator_calls": problem.simulator.calls - calls,
+        "simulator_failures": problem.simulator.failures,
+    }
+    _say_if_slow(work)
+    attributes = _attributes(problem, chosen, result, {**checks, **work}, sequence.entropy, warmup)
+    return Posterior(_tree(problem, result, attributes), problem.simulator)
+
+
+def _say_if_slow(work: dict[str, Any]) -> None:
+    if work["seconds"] > 10 and work["simulator_seconds"] > 0.5 * work["seconds"]:
+        each = 1000 * work["simulator_seconds"] / work["simulator_calls"]
+        warnings.warn(
+            f"{work['simulator_calls']} calls of the simulator ({each:.3g} ms each) took "
+            f"{work['simulator_seconds'] / work['seconds']:.0%} of the {work['seconds']:.0f} s: an emulator, a cheap "
+            "stand-in fitted to a table of runs and given as the simulator, would take this time away",
+            OrthocalWarning,
+            stacklevel=3,
+        )
+
+
+def _attributes(
+    problem: Problem, method: Method, result: Draws, facts: dict[str, Any], entropy: Any, warmup: int
+) -> dict[str, Any]:
+    weakest = problem.sensitivity if result.projection == "functional" else problem.sensitivity_at_data
+    notes = {
+        **result.notes,
+        **facts,
+        "weakest_sensitivity": weakest.weakest,
+        "on_bound": list(problem.on_bound()),
+        "domain_given": problem.domain_given,
+        "domain": repr(problem.domain),
+        "noise_source": problem.noise.source,
+    }
+    return {
+        "format": FORMAT,
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "inference_library": "orthocal",
+        "inference_library_version": version("orthocal"),
+        "versions": json.dumps({"python": platform.python_version(), **{m: version(m) for m in ("numpy", "scipy", "xarray")}}),
+        "seed": str(entropy),
+        "warmup": int(warmup),
+        "method": json.dumps(method.describe()),
+        "loss_weight": problem.loss_weight,
+        "projection": result.projection,
+        "samplers": json.dumps(result.samplers),
+        "notes": json.dumps(notes),
+        "variables": json.dumps(problem.parameters.variables),
+        "flat_x": int(problem.simulator.flat_x),
+    }
+
+
+def _tree(problem: Problem, result: Draws, attributes: dict[str, Any]) -> xr.DataTree:
+    data, parameters = problem.data, problem.parameters
+    chains, draws = result.theta.shape[:2]
+    index = {"chain": np.arange(chains), "draw": np.arange(draws)}
+    points = {"point": np.arange(data.n), "outcome": list(data.outcome_names)}
+    named = {"parameter": list(parameters.names)}
+
+    posterior = xr.Dataset(coords={**index, **points, **named})
+    for j, (name, variable) in enumerate(zip(parameters.names, parameters.variables, strict=True)):
+        posterior[variable] = (("chain", "draw"), result.theta[:, :, j], {"long_name": name})
+    posterior["model"] = (("chain", "draw", "point", "outcome"), result.model)
+    posterior["bias"] = (("chain", "draw", "point", "outcome"), result.bias)
+    if result.coefficient is not None:
+        posterior["projection_coefficient"] = (("chain", "draw", "parameter"), result.coefficient)
+
+    stats = xr.Dataset({name: (("chain", "draw"), value) for name, value in result.stats.items()}, coords=index)
+    observed = xr.Dataset({"y": (("point", "outcome"), data.y)}, coords=points)
+    u = (np.arange(PRIOR_POINTS) + 0.5) / PRIOR_POINTS
+    quantiles = parameters.quantile(np.tile(u[:, None], parameters.p))
+    prior = xr.Dataset(
+        {name: (("chain", "draw"), quantiles[None, :, j]) for j, name in enumerate(parameters.variables)},
+        coords={"chain": [0], "draw": np.arange(PRIOR_POINTS)},
+    )
+    state = xr.Dataset(
+        {
+            name: (("chain", "draw", *(f"{name}_dim_{i}" for i in range(value.ndim - 2))), value)
+            for name, value in result.bias_state.items()
+        },
+        coords=index,
+    )
+    groups = {
+        "posterior": posterior,
+        "sample_stats": stats,
+        "observed_data": observed,
+        "constant_data": _constant_data(problem, result.projection, points | named),
+        "prior": prior,
+        "bias_state": state,
+    }
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs = attributes
+    return tree
+
+
+def _constant_data(problem: Problem, projection: str, coords: dict[str, Any]) -> xr.Dataset:
+    data, parameters = problem.data, problem.parameters
+    lower, upper = problem.domain.bounds(data.d)
+    constant = xr.Dataset(
+        {
+            "x": (("point", "input"), data.x),
+            "domain": (("corner", "input"), np.stack([lower, upper])),
+            "nodes": (("node", "input"), problem.rule.nodes),
+            "node_weights": (("node",), problem.rule.weights),
+            "noise_cov": (("outcome", "other_outcome"), problem.noise.cov),
+            "noise_relative_var": (("point", "outcome"), problem.noise.relative_var),
+            "whitener": (("outcome", "other_outcome"), problem.noise.whitener),
+            "theta_tilde": (("parameter",), problem.theta_tilde),
+            "minima": (("minimum", "parameter"), np.stack([one.theta for one in problem.minima])),
+            "minima_loss": (("minimum",), np.array([one.loss for one in problem.minima])),
+            "prior_lower": (("parameter",), parameters.lower),
+            "prior_upper": (("parameter",), parameters.upper),
+            "prior_median": (("parameter",), parameters.median),
+            "prior_spread": (("parameter",), parameters.spread),
+        },
+        coords={**coords, "input": list(data.input_names), "corner": ["lower", "upper"]},
+    )
+    if projection == "finite":
+        constraint = np.einsum("n,qr,nrp->nqp", problem.volumes, problem.metric, problem.gradient_at_data)
+        constant["volumes"] = (("point",), problem.volumes)
+        constant["constraint"] = (("point", "outcome", "parameter"), constraint)
+    return constant

@@ -1,0 +1,241 @@
+"""What a user should know before trusting a posterior, in plain words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from .posterior import Posterior
+
+Level = Literal["fine", "note", "problem"]
+
+ORTHOGONALITY_LIMIT = 1e-10
+QUADRATURE_LIMIT = 0.02
+RHAT_LIMIT, ESS_LIMIT = 1.01, 400
+#: share of theta steps that may pass without any accepted proposal
+STUCK_LIMIT = 0.05
+
+
+class Finding(NamedTuple):
+    """One finding: how bad, about what, what was found, and what to do."""
+
+    level: Level
+    topic: str
+    message: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        mark = {"fine": "[fine]   ", "note": "[note]   ", "problem": "[problem]"}[self.level]
+        return f"{mark} {self.topic}: {self.message}" + (f" -> {self.advice}" if self.advice else "")
+
+
+class Findings(list[Finding]):
+    """The findings, worst first; printing them gives one line each."""
+
+    def __str__(self) -> str:
+        return "\n".join(str(finding) for finding in self)
+
+    __repr__ = __str__
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no problem among them."""
+        return not self.problems
+
+    @property
+    def problems(self) -> list[Finding]:
+        return [finding for finding in self if finding.level == "problem"]
+
+
+def findings(posterior: Posterior) -> Findings:
+    """All findings about a posterior."""
+    notes: dict[str, Any] = json.loads(posterior.data.attrs["notes"])
+    parts = (_orthogonality, _sensitivity, _quadrature, _minima, _mixing, _theta_step, _identified, _noise, _bias)
+    found = [finding for part in parts for finding in part(posterior, notes)]
+    found += [*_simulator(notes), *_gradient(notes), *_domain(notes)]
+    return Findings(sorted(found, key=lambda finding: ("problem", "note", "fine").index(finding.level)))
+
+
+def _orthogonality(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
+    stats = posterior.data["sample_stats"].to_dataset()
+    if "orthogonality_error" not in stats:
+        return
+    error = float(stats["orthogonality_error"].max())
+    message = f"the bias is orthogonal to the simulator's gradients in every draw, to {error:.1g}"
+    if error < ORTHOGONALITY_LIMIT:
+        yield Finding("fine", "orthogonality", message)
+    else:
+        message = f"the bias of some draws is not orthogonal to the simulator's gradients (error {error:.1g})"
+        yield Finding("problem", "orthogonality", message, "do not use these draws; please report this as a bug")
+
+
+def _sensitivity(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
+    weakest = notes["weakest_sensitivity"]
+    if weakest > 0.1:
+        yield Finding("fine", "parameters", "their effects on the simulator can be told apart")
+        return
+    yield Finding(
+        "note" if weakest > 0.01 else "problem",
+        "parameters",
+        f"their effects on the simulator are nearly collinear (smallest singular value {weakest:.1g})",
+        "expect strong posterior correlations; consider fixing a parameter",
+    )
+
+
+def _quadrature(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
+    error = notes["quadrature_error"]
+    if error is None or posterior.data.attrs["projection"] != "functional":
+        return
+    nodes = posterior.data["constant_data"].sizes["node"]
+    message = f"integrals over the domain with {nodes} nodes: half as many change them by {error:.1g} (relative)"
+    if error < QUADRATURE_LIMIT:
+        yield Finding("fine", "quadrature", message)
+    else:
+        yield Finding("problem", "quadrature", message, "take more nodes: oc.Box(lower, upper, nodes=...)")
+
+
+def _minima(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
+    constant = posterior.data["constant_data"].to_dataset()
+    losses = constant["minima_loss"].values
+    if notes["on_bound"]:
+        yield Finding(
+            "problem",
+            "best fit",
+            f"it lies on a bound of the prior of {', '.join(notes['on_bound'])}, where the loss need not be "
+            "stationary and orthogonality has no meaning",
+            "widen the prior, or fix the parameter",
+        )
+    close = np.flatnonzero(losses[1:] - losses[0] < 1e-3 * max(losses[0], 1e-300)) + 1
+    if close.size:
+        others = "; ".join(_theta_text(posterior, constant["minima"].values[k]) for k in close[:3])
+        more = f" and {close.size - 3} more" if close.size > 3 else ""
+        yield Finding(
+            "note",
+            "best fit",
+            f"{close.size + 1} minima fit equally well; the posterior describes the one at "
+            f"{_theta_text(posterior, constant['theta_tilde'].values)} (others: {others}{more})",
+            "if another one is meant, restrict the priors to it",
+        )
+    elif losses.size > 1:
+        message = f"the best of {losses.size} minima found; the next one's loss is {losses[1] / losses[0]:.3g} times as large"
+        yield Finding("fine", "best fit", message)
+    else:
+        yield Finding("fine", "best fit", "every start of the search led to the same minimum")
+
+
+def _mixing(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
+    table: pd.DataFrame = posterior.summary()
+    rhat, size = float(table["r_hat"].max()), float(table[["ess_bulk", "ess_tail"]].min().min())
+    message = f"R-hat at most {rhat:.3f}, effective sample size at least {size:.0f}"
+    if (np.isnan(rhat) or rhat < RHAT_LIMIT) and size > ESS_LIMIT:
+        yield Finding("fine", "mixing", message)
+    else:
+        yield Finding("problem", "mixing", message, "run longer: more draws, and more warmup if R-hat is above 1.01")
+
+
+def _theta_step(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
+    if not notes.get("inner_steps"):
+        return
+    rate = posterior.data["sample_stats"]["acceptance_rate"].values
+    stuck = float(np.mean(rate == 0.0))
+    message = (
+        f"{notes['inner_steps']} inner proposals an iteration, {rate.mean():.0%} accepted; "
+        f"{stuck:.2%} of the steps moved by the random walk alone"
+    )
+    if stuck <= STUCK_LIMIT:
+        yield Finding("fine", "theta step", message)
+    else:
+        advice = "theta is not drawn exactly given the bias: raise most_steps of kernels.Laplace, or use kernels.Slice()"
+        yield Finding("problem", "theta step", message, advice)
+
+
+def _identified(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
+    constant = posterior.data["constant_data"].to_dataset()
+    draws = posterior.theta.reshape(-1, len(posterior.parameter_names))
+    share = draws.std(axis=0) / constant["prior_spread"].values
+    for name, value in zip(posterior.parameter_names, share, strict=True):
+        if value > 0.5:
+            message = f"the posterior of {name} is {value:.2f} times as wide as its prior: the data say little about it"
+            yield Finding("note", "information", message)
+    edge = 0.01 * constant["prior_spread"].values
+    near = (draws < constant["prior_lower"].values + edge) | (draws > constant["prior_upper"].values - edge)
+    for name, part in zip(posterior.parameter_names, near.mean(axis=0), strict=True):
+        if part > 0.02:
+            message = f"{part:.0%} of the draws of {name} lie at a bound of its prior"
+            yield Finding("note", "bounds", message, "check that the bound is meant")
+
+
+def _noise(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
+    constant = posterior.data["constant_data"].to_dataset()
+    if notes["noise_source"] == "estimated":
+        sd = ", ".join(f"{value:.3g}" for value in np.sqrt(np.diag(constant["noise_cov"].values)))
+        yield Finding("note", "noise", f"its standard deviation was estimated from the data: {sd}")
+    drawn = posterior.data["posterior"].to_dataset()
+    misfit = posterior.data["observed_data"]["y"].values - (drawn["model"] + drawn["bias"]).values
+    white = misfit @ constant["whitener"].values.T / np.sqrt(constant["noise_relative_var"].values)
+    ratio = np.sqrt(np.mean(white**2, axis=(0, 1, 2)))
+    tolerance = 4 * np.sqrt(0.5 / misfit.shape[2])
+    for name, value in zip(posterior.outcome_names, ratio, strict=True):
+        message = f"the scatter of {name} around model + bias is {value:.2f} times the noise's standard deviation"
+        if value > 1 + tolerance:
+            advice = "noise_cov may be too small, or the bias prior too smooth"
+            yield Finding("problem", "noise", message, advice)
+        elif value < 1 - tolerance:
+            yield Finding("problem", "noise", message, "noise_cov may be too large, or the bias prior too rough")
+        else:
+            yield Finding("fine", "noise", message)
+
+
+def _bias(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
+    bias = posterior.data["posterior"]["bias"].mean(("chain", "draw")).values
+    sd = np.sqrt(np.diag(posterior.data["constant_data"]["noise_cov"].values))
+    for k, name in enumerate(posterior.outcome_names):
+        size = float(np.sqrt(np.mean(bias[:, k] ** 2)))
+        yield Finding("fine", "bias", f"that of {name} is {size:.3g} (rms), {size / sd[k]:.2g} noise standard deviations")
+    for one in notes.get("bias", []):
+        if one.get("at_bound"):
+            message = f"the search for its hyperparameters ended on a bound ({', '.join(one['at_bound'])})"
+            yield Finding("note", "bias prior", message, "the bias may be absent or linear; consider giving them")
+        if one.get("jitter", 0) > 1e-8:
+            message = f"a jitter of {one['jitter']:.0e} of its variance was needed"
+            yield Finding("note", "bias prior", message, "points may lie too close together for so smooth a prior")
+
+
+def _simulator(notes: dict[str, Any]) -> Iterator[Finding]:
+    calls, seconds = notes["simulator_calls"], notes["simulator_seconds"]
+    share = seconds / max(notes["seconds"], 1e-9)
+    message = f"{calls} calls, {seconds:.2g} s of {notes['seconds']:.2g} s in all"
+    if share > 0.5 and notes["seconds"] > 10:
+        yield Finding("note", "simulator", message, "replace it by an emulator fitted to a table of its runs")
+    else:
+        yield Finding("fine", "simulator", message)
+    if notes["simulator_failures"]:
+        message = f"{notes['simulator_failures']} calls gave NaN or infinity and were taken as impossible"
+        yield Finding("note", "simulator", message, "restrict the priors to where it works")
+
+
+def _gradient(notes: dict[str, Any]) -> Iterator[Finding]:
+    error = notes["gradient_error"]
+    if error is None:
+        return
+    message = f"the gradient ({notes['gradient_kind']}) differs from central differences by {error:.1g} (relative)"
+    if error < 1e-3:
+        yield Finding("fine", "gradient", message)
+    else:
+        yield Finding("problem", "gradient", message, "check the gradient: the projection depends on it")
+
+
+def _domain(notes: dict[str, Any]) -> Iterator[Finding]:
+    if not notes["domain_given"]:
+        message = f"none was given, the smallest box around the data was taken: {notes['domain']}"
+        yield Finding("note", "domain", message, "theta is defined by the domain: better give it")
+
+
+def _theta_text(posterior: Posterior, theta: Any) -> str:
+    pairs = zip(posterior.parameter_names, theta, strict=True)
+    return ", ".join(f"{name} = {value:.4g}" for name, value in pairs)

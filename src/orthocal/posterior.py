@@ -1,0 +1,173 @@
+"""The result of a calibration: draws and all that is needed to understand, check and use them."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from . import store
+from .arrays import Array
+from .check import Findings, findings
+from .data import new_inputs
+from .errors import InputError
+from .parameters import Support
+from .predict import prediction, theta_draws, unprojected_bias
+from .simulator import BoundSimulator
+
+#: draws and grid points of the curves of the report
+CURVE_DRAWS, CURVE_POINTS = 400, 201
+
+
+class Posterior:
+    """Draws of theta and of the bias.
+
+    Attributes
+    ----------
+    data
+        ``xarray.DataTree`` in ArviZ's schema. ``posterior`` holds each parameter (chain, draw), ``bias`` and ``model``
+        at the data points; ``sample_stats`` the diagnostics; ``observed_data``, ``constant_data`` and ``prior`` what
+        the run was given; ``bias_state`` what ``predict`` needs.
+    """
+
+    def __init__(self, data: xr.DataTree, simulator: Any = None) -> None:
+        self.data = data
+        self._simulator: BoundSimulator | None = None
+        if isinstance(simulator, BoundSimulator):
+            self._simulator = simulator
+        elif simulator is not None:
+            self._simulator = BoundSimulator(simulator, self._support, self.q, bool(data.attrs["flat_x"]))
+
+    def __repr__(self) -> str:
+        sizes = self.data["posterior"].sizes
+        names = ", ".join(self.parameter_names)
+        return f"<Posterior of {names}: {sizes['chain']} chains x {sizes['draw']} draws>"
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return self._support.names
+
+    @property
+    def outcome_names(self) -> tuple[str, ...]:
+        return tuple(str(name) for name in self.data["observed_data"]["outcome"].values)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        return tuple(str(name) for name in self.data["constant_data"]["input"].values)
+
+    @property
+    def q(self) -> int:
+        return int(self.data["observed_data"].sizes["outcome"])
+
+    @property
+    def theta(self) -> Array:
+        """The draws of theta, (chain, draw, p)."""
+        return theta_draws(self.data)
+
+    def summary(self, interval: float = 0.95) -> pd.DataFrame:
+        """One row a parameter: mean, sd, equal-tailed interval, effective sample sizes, R-hat, Monte-Carlo errors."""
+        from arviz_stats import summary
+
+        variables = json.loads(self.data.attrs["variables"])
+        table: pd.DataFrame = summary(
+            self.data, var_names=variables, ci_prob=interval, ci_kind="eti", round_to="none"
+        )
+        table.index = pd.Index(self.parameter_names, name="parameter")
+        return table.astype(float)
+
+    def predict(self, x_new: Any = None, draws: int | None = None, seed: int | None = None) -> xr.Dataset:
+        """Predictions at x_new, or at the data points.
+
+        Parameters
+        ----------
+        x_new
+            (m, d); None for the data points.
+        draws
+            Number of draws a chain to use, evenly thinned; None for all. The simulator is called once for each.
+        seed
+            Of the parts that are drawn anew (the bias between the known points, the noise); default: the run's.
+
+        Returns
+        -------
+        ``model`` f(x, theta), ``bias`` b*(x), ``mean`` their sum, ``observation`` with noise; dims (chain, draw,
+        point, outcome). Away from the data points ``observation`` has the noise of a typical point.
+        """
+        inputs = None if x_new is None else new_inputs(x_new, self.data["constant_data"].sizes["input"])
+        if inputs is not None and self._simulator is None:
+            raise InputError(
+                "this posterior was loaded from a file, and a file holds no simulator: "
+                "load it with oc.load(path, simulator=f) to predict at new points"
+            )
+        return prediction(self.data, self._simulator, inputs, self._kept(draws), self._rng(seed))
+
+    def check(self) -> Findings:
+        """What is fine, what is not, and what to do, in plain words."""
+        return findings(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to a netCDF file (any program that reads HDF5 can read it); no pickle inside."""
+        _ = self.curves
+        return store.save(self.data, path)
+
+    def report(self, path: str | Path) -> Path:
+        """Write one self-contained HTML page."""
+        from .report import write_report
+
+        return write_report(self, path)
+
+    @cached_property
+    def curves(self) -> xr.Dataset | None:
+        """Means and central 95 % bands of model, bias and mean along the domain, for one input; None for more.
+
+        They are kept in the file, so that its report needs no simulator.
+        """
+        if "curves" in self.data.children:
+            return self.data["curves"].to_dataset()
+        if self._simulator is None or self.data["constant_data"].sizes["input"] > 1:
+            return None
+        lower, upper = self.data["constant_data"]["domain"].values[:, 0]
+        grid = np.linspace(lower, upper, CURVE_POINTS)[:, None]
+        chains = self.data["posterior"].sizes["chain"]
+        keep = self._kept(max(1, CURVE_DRAWS // chains))
+        drawn = prediction(self.data, self._simulator, grid, keep, self._rng(None))
+        drawn["unprojected"] = (drawn["bias"].dims, unprojected_bias(self.data, grid, keep, self._rng(None)))
+        bands = xr.concat(
+            [drawn.mean(("chain", "draw")), *(drawn.quantile(u, ("chain", "draw")) for u in (0.025, 0.975))],
+            dim=xr.Variable("band", np.array(["mean", "lower", "upper"])),
+            coords="minimal",
+            compat="override",
+        ).drop_vars("quantile", errors="ignore")
+        self.data["curves"] = xr.DataTree(bands)
+        return bands
+
+    def _kept(self, draws: int | None) -> Array:
+        """Numbers of the draws to use, evenly spread."""
+        total = self.data["posterior"].sizes["draw"]
+        if draws is None or draws >= total:
+            return np.arange(total)
+        if draws < 1:
+            raise InputError(f"draws={draws}: at least one draw is needed")
+        return np.linspace(0, total - 1, draws).round().astype(int)
+
+    def _rng(self, seed: int | None) -> np.random.Generator:
+        entropy = int(self.data.attrs["seed"]) if seed is None else seed
+        return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(2**31,)))
+
+    @cached_property
+    def _support(self) -> Support:
+        constant = self.data["constant_data"].to_dataset()
+        names = tuple(str(name) for name in constant["parameter"].values)
+        return Support(names, *(constant[f"prior_{part}"].values for part in ("lower", "upper", "spread")))
+
+
+def load(path: str | Path, simulator: Any = None) -> Posterior:
+    """Read a posterior from a file that ``Posterior.save`` wrote; nothing in the file is run.
+
+    ``simulator`` is needed only to predict at new points.
+    """
+    return Posterior(store.load(path), simulator)

@@ -1,0 +1,72 @@
+"""Results on disk: netCDF without pickle, written whole, with a digest that shows damage."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from .arrays import whole_file
+from .errors import FileError
+
+FORMAT = "orthocal posterior 1"
+_GROUPS = {"posterior", "sample_stats", "observed_data", "constant_data", "prior", "bias_state"}
+
+
+def save(data: xr.DataTree, path: str | Path) -> Path:
+    """Write the tree with its digest."""
+    marked = data.copy()
+    marked.attrs = {**data.attrs, "digest": digest(data)}
+    with whole_file(path) as draft:
+        marked.to_netcdf(draft, engine="h5netcdf")
+    return Path(path)
+
+
+def load(path: str | Path) -> xr.DataTree:
+    """Read a tree and check that it is what ``save`` wrote."""
+    if not Path(path).is_file():
+        raise FileError(f"there is no file {path}")
+    try:
+        with xr.open_datatree(path, engine="h5netcdf") as opened:
+            data = opened.load()
+            data.close()
+    except Exception as error:  # whatever a damaged file makes the HDF5 reader raise
+        raise FileError(f"{path} is not a netCDF file, or it is damaged ({type(error).__name__})") from None
+    if data.attrs.get("format") != FORMAT:
+        raise FileError(f"{path} was not written by orthocal, or by another version of its format")
+    written = data.attrs.pop("digest", None)
+    if not set(data.children) >= _GROUPS or written != digest(data):
+        raise FileError(f"{path} has been changed or damaged since it was written: its digest does not fit")
+    return data
+
+
+def digest(data: xr.DataTree) -> str:
+    """SHA-256 of all names, dimensions, values and attributes. It shows damage, it is no signature."""
+    total = hashlib.sha256()
+    for node in sorted(data.subtree, key=lambda node: node.path):
+        dataset = node.to_dataset(inherit=False)
+        _add(total, node.path, _plain(node.attrs))
+        for name in sorted(dataset.variables, key=str):
+            variable = dataset.variables[name]
+            _add(total, str(name), list(variable.dims), list(variable.shape), _plain(variable.attrs))
+            values = np.asarray(variable.values)
+            if values.dtype.kind in "biuf":
+                total.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
+            else:
+                _add(total, [str(value) for value in values.ravel()])
+    return total.hexdigest()
+
+
+def _add(total: Any, *parts: Any) -> None:
+    total.update(json.dumps(parts, sort_keys=True).encode())
+
+
+def _plain(attributes: Any) -> dict[str, Any]:
+    return {
+        str(name): value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+        for name, value in attributes.items()
+    }
