@@ -105,7 +105,9 @@ def _attributes(
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "inference_library": "orthocal",
         "inference_library_version": version("orthocal"),
-        "versions": json.dumps({"python": platform.python_version(), **{m: version(m) for m in ("numpy", "scipy", "xarray")}}),
+        "versions": json.dumps(
+            {"python": platform.python_version(), **{m: version(m) for m in ("numpy", "scipy", "xarray")}}
+        ),
         "seed": str(entropy),
         "warmup": int(warmup),
         "method": json.dumps(method.describe()),

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
+from .store import stored
+
 if TYPE_CHECKING:
     from .posterior import Posterior
 
@@ -55,7 +57,17 @@ class Findings(list[Finding]):
 def findings(posterior: Posterior) -> Findings:
     """All findings about a posterior."""
     notes: dict[str, Any] = json.loads(posterior.data.attrs["notes"])
-    parts = (_orthogonality, _sensitivity, _quadrature, _minima, _mixing, _theta_step, _identified, _noise, _bias)
+    parts = (
+        _orthogonality,
+        _sensitivity,
+        _quadrature,
+        _minima,
+        _mixing,
+        _theta_step,
+        _identified,
+        _noise,
+        _bias,
+    )
     found = [finding for part in parts for finding in part(posterior, notes)]
     found += [*_simulator(notes), *_gradient(notes), *_domain(notes)]
     return Findings(sorted(found, key=lambda finding: ("problem", "note", "fine").index(finding.level)))
@@ -122,7 +134,9 @@ def _minima(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
             "if another one is meant, restrict the priors to it",
         )
     elif losses.size > 1:
-        message = f"the best of {losses.size} minima found; the next one's loss is {losses[1] / losses[0]:.3g} times as large"
+        message = (
+            f"the best of {losses.size} minima found; the next one's loss is {losses[1] / losses[0]:.3g} times as large"
+        )
         yield Finding("fine", "best fit", message)
     else:
         yield Finding("fine", "best fit", "every start of the search led to the same minimum")
@@ -141,16 +155,18 @@ def _mixing(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
 def _theta_step(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
     if not notes.get("inner_steps"):
         return
-    rate = posterior.data["sample_stats"]["acceptance_rate"].values
+    rate = stored(posterior.data, "sample_stats", "acceptance_rate")
     stuck = float(np.mean(rate == 0.0))
     message = (
-        f"{notes['inner_steps']} inner proposals an iteration, {rate.mean():.0%} accepted; "
-        f"{stuck:.2%} of the steps moved by the random walk alone"
+        f"{notes['inner_steps']} proposal(s) for each bias, {rate.mean():.1%} accepted; "
+        f"none was accepted in {stuck:.1%} of the steps"
     )
     if stuck <= STUCK_LIMIT:
         yield Finding("fine", "theta step", message)
     else:
-        advice = "theta is not drawn exactly given the bias: raise most_steps of kernels.Laplace, or use kernels.Slice()"
+        advice = (
+            "theta is not drawn exactly given the bias: raise most_steps of kernels.Laplace, or use kernels.Slice()"
+        )
         yield Finding("problem", "theta step", message, advice)
 
 
@@ -176,7 +192,7 @@ def _noise(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
         sd = ", ".join(f"{value:.3g}" for value in np.sqrt(np.diag(constant["noise_cov"].values)))
         yield Finding("note", "noise", f"its standard deviation was estimated from the data: {sd}")
     drawn = posterior.data["posterior"].to_dataset()
-    misfit = posterior.data["observed_data"]["y"].values - (drawn["model"] + drawn["bias"]).values
+    misfit = stored(posterior.data, "observed_data", "y") - (drawn["model"] + drawn["bias"]).values
     white = misfit @ constant["whitener"].values.T / np.sqrt(constant["noise_relative_var"].values)
     ratio = np.sqrt(np.mean(white**2, axis=(0, 1, 2)))
     tolerance = 4 * np.sqrt(0.5 / misfit.shape[2])
@@ -192,11 +208,15 @@ def _noise(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _bias(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
-    bias = posterior.data["posterior"]["bias"].mean(("chain", "draw")).values
-    sd = np.sqrt(np.diag(posterior.data["constant_data"]["noise_cov"].values))
+    bias = stored(posterior.data, "posterior", "bias").mean(axis=(0, 1))
+    sd = np.sqrt(np.diag(stored(posterior.data, "constant_data", "noise_cov")))
     for k, name in enumerate(posterior.outcome_names):
         size = float(np.sqrt(np.mean(bias[:, k] ** 2)))
-        yield Finding("fine", "bias", f"that of {name} is {size:.3g} (rms), {size / sd[k]:.2g} noise standard deviations")
+        yield Finding(
+            "fine",
+            "bias",
+            f"that of {name} is {size:.3g} (rms), {size / sd[k]:.2g} noise standard deviations",
+        )
     for one in notes.get("bias", []):
         if one.get("at_bound"):
             message = f"the search for its hyperparameters ended on a bound ({', '.join(one['at_bound'])})"

@@ -61,11 +61,10 @@ def _squared_distances(a: Array, b: Array, lengthscale: Array) -> Array:
 
 def _correlation(squared: Array, nu: float) -> Array:
     if nu == np.inf:
-        return np.exp(-squared / 2)
+        return np.asarray(np.exp(-squared / 2))
     r = np.sqrt(2 * nu * squared)
-    if nu == 0.5:
-        return np.exp(-r)
-    return (1 + r) * np.exp(-r) if nu == 1.5 else (1 + r + r**2 / 3) * np.exp(-r)
+    factor = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r**2 / 3}[nu]
+    return np.asarray(factor * np.exp(-r))
 
 
 def jittered_cholesky(matrix: Array) -> tuple[Array, float]:

@@ -67,7 +67,7 @@ def known_noise(noise_cov: Any, n: int, q: int) -> Noise:
         given_as = " x ".join(map(str, given.shape))
         variances = "one variance" if q == 1 else f"a ({q}, {q}) matrix, {q} variances"
         raise InputError(
-            f'y has {q} outcome{"s" * (q > 1)} but noise_cov is {given_as}: give {variances}, '
+            f"y has {q} outcome{'s' * (q > 1)} but noise_cov is {given_as}: give {variances}, "
             f'one matrix a point ({n}, {q}, {q}), or "estimate"'
         )
     _check_covariance(cov, "noise_cov")

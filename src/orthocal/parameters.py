@@ -13,8 +13,7 @@ from .errors import InputError
 
 #: names that the results use for something else
 RESERVED_NAMES = frozenset(
-    "bias model mean observation chain draw point outcome input node parameter minimum "
-    "projection_coefficient".split()
+    "bias model mean observation chain draw point outcome input node parameter minimum projection_coefficient".split()
 )
 
 

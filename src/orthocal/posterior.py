@@ -12,13 +12,14 @@ import pandas as pd
 import xarray as xr
 
 from . import store
-from .arrays import Array
+from .arrays import Array, IntArray
 from .check import Findings, findings
 from .data import new_inputs
 from .errors import InputError
 from .parameters import Support
 from .predict import prediction, theta_draws, unprojected_bias
 from .simulator import BoundSimulator
+from .store import stored
 
 #: draws and grid points of the curves of the report
 CURVE_DRAWS, CURVE_POINTS = 400, 201
@@ -54,11 +55,11 @@ class Posterior:
 
     @property
     def outcome_names(self) -> tuple[str, ...]:
-        return tuple(str(name) for name in self.data["observed_data"]["outcome"].values)
+        return tuple(str(name) for name in stored(self.data, "observed_data", "outcome"))
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        return tuple(str(name) for name in self.data["constant_data"]["input"].values)
+        return tuple(str(name) for name in stored(self.data, "constant_data", "input"))
 
     @property
     def q(self) -> int:
@@ -74,9 +75,7 @@ class Posterior:
         from arviz_stats import summary
 
         variables = json.loads(self.data.attrs["variables"])
-        table: pd.DataFrame = summary(
-            self.data, var_names=variables, ci_prob=interval, ci_kind="eti", round_to="none"
-        )
+        table: pd.DataFrame = summary(self.data, var_names=variables, ci_prob=interval, ci_kind="eti", round_to="none")
         table.index = pd.Index(self.parameter_names, name="parameter")
         return table.astype(float)
 
@@ -130,7 +129,7 @@ class Posterior:
             return self.data["curves"].to_dataset()
         if self._simulator is None or self.data["constant_data"].sizes["input"] > 1:
             return None
-        lower, upper = self.data["constant_data"]["domain"].values[:, 0]
+        lower, upper = stored(self.data, "constant_data", "domain")[:, 0]
         grid = np.linspace(lower, upper, CURVE_POINTS)[:, None]
         chains = self.data["posterior"].sizes["chain"]
         keep = self._kept(max(1, CURVE_DRAWS // chains))
@@ -145,14 +144,14 @@ class Posterior:
         self.data["curves"] = xr.DataTree(bands)
         return bands
 
-    def _kept(self, draws: int | None) -> Array:
+    def _kept(self, draws: int | None) -> IntArray:
         """Numbers of the draws to use, evenly spread."""
         total = self.data["posterior"].sizes["draw"]
         if draws is None or draws >= total:
-            return np.arange(total)
+            return np.arange(total, dtype=np.intp)
         if draws < 1:
             raise InputError(f"draws={draws}: at least one draw is needed")
-        return np.linspace(0, total - 1, draws).round().astype(int)
+        return np.linspace(0, total - 1, draws).round().astype(np.intp)
 
     def _rng(self, seed: int | None) -> np.random.Generator:
         entropy = int(self.data.attrs["seed"]) if seed is None else seed

@@ -12,28 +12,36 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from .arrays import Array
+from .arrays import Array, IntArray
 from .bias import BiasSampler, restore_sampler
 from .simulator import BoundSimulator
+from .store import stored
 
 DIMS = ("chain", "draw", "point", "outcome")
 
 
 def prediction(
-    data: xr.DataTree, simulator: BoundSimulator | None, x_new: Array | None, keep: Array, rng: np.random.Generator
+    data: xr.DataTree,
+    simulator: BoundSimulator | None,
+    x_new: Array | None,
+    keep: IntArray,
+    rng: np.random.Generator,
 ) -> xr.Dataset:
     """model, bias, mean and observation at x_new (m, d), or at the data points, for the draws numbered ``keep``."""
     posterior = data["posterior"].to_dataset().isel(draw=keep)
     if x_new is None or simulator is None:
         model, bias = posterior["model"].values, posterior["bias"].values
-        inputs, relative = data["constant_data"]["x"].values, data["constant_data"]["noise_relative_var"].values
+        inputs, relative = (
+            stored(data, "constant_data", "x"),
+            stored(data, "constant_data", "noise_relative_var"),
+        )
     else:
         inputs = x_new
         theta = theta_draws(data, keep)
         model = np.stack([[simulator.required(x_new, one) for one in chain] for chain in theta])
         bias = projected_bias(data, simulator, x_new, keep, rng)
         relative = np.ones((len(x_new), model.shape[-1]))
-    root = np.linalg.cholesky(data["constant_data"]["noise_cov"].values)
+    root = np.linalg.cholesky(stored(data, "constant_data", "noise_cov"))
     noise = rng.standard_normal(model.shape) @ root.T * np.sqrt(relative)
     values = {"model": model, "bias": bias, "mean": model + bias, "observation": model + bias + noise}
     return xr.Dataset(
@@ -41,26 +49,26 @@ def prediction(
         coords={
             "chain": posterior["chain"].values,
             "draw": posterior["draw"].values,
-            "outcome": data["observed_data"]["outcome"].values,
-            "input": data["constant_data"]["input"].values,
+            "outcome": stored(data, "observed_data", "outcome"),
+            "input": stored(data, "constant_data", "input"),
             "x": (("point", "input"), inputs),
         },
     )
 
 
 def projected_bias(
-    data: xr.DataTree, simulator: BoundSimulator, x_new: Array, keep: Array, rng: np.random.Generator
+    data: xr.DataTree, simulator: BoundSimulator, x_new: Array, keep: IntArray, rng: np.random.Generator
 ) -> Array:
     """The projected bias b* at x_new, (c, s, m, q): the functions that were drawn, with the same coefficients."""
     return _unwhitened(data, _raw(data, x_new, keep, rng) - _taken_away(data, simulator, x_new, keep))
 
 
-def unprojected_bias(data: xr.DataTree, x_new: Array, keep: Array, rng: np.random.Generator) -> Array:
+def unprojected_bias(data: xr.DataTree, x_new: Array, keep: IntArray, rng: np.random.Generator) -> Array:
     """The bias b before its projection at x_new, (c, s, m, q)."""
     return _unwhitened(data, _raw(data, x_new, keep, rng))
 
 
-def theta_draws(data: xr.DataTree, keep: Array | None = None) -> Array:
+def theta_draws(data: xr.DataTree, keep: IntArray | None = None) -> Array:
     """theta, (c, s, p)."""
     posterior = data["posterior"].to_dataset()
     names = json.loads(data.attrs["variables"])
@@ -80,7 +88,7 @@ def bias_samplers(data: xr.DataTree) -> list[BiasSampler]:
     ]
 
 
-def _raw(data: xr.DataTree, x_new: Array, keep: Array, rng: np.random.Generator) -> Array:
+def _raw(data: xr.DataTree, x_new: Array, keep: IntArray, rng: np.random.Generator) -> Array:
     """b at x_new before projection, whitened, (c, s, m, q)."""
     state = data["bias_state"].to_dataset().isel(draw=keep)
     columns = []
@@ -92,10 +100,10 @@ def _raw(data: xr.DataTree, x_new: Array, keep: Array, rng: np.random.Generator)
     return merged.reshape(state.sizes["chain"], state.sizes["draw"], *merged.shape[1:])
 
 
-def _taken_away(data: xr.DataTree, simulator: BoundSimulator, x_new: Array, keep: Array) -> Array:
+def _taken_away(data: xr.DataTree, simulator: BoundSimulator, x_new: Array, keep: IntArray) -> Array:
     """What the projection takes away at x_new, whitened, (c, s, m, q)."""
     constant = data["constant_data"].to_dataset()
-    coefficient = data["posterior"]["projection_coefficient"].values[:, keep]
+    coefficient = stored(data, "posterior", "projection_coefficient")[:, keep]
     if data.attrs["projection"] == "functional":
         gradient = simulator.gradient(x_new, constant["theta_tilde"].values)
         directions = np.einsum("kl,mlp->mkp", constant["whitener"].values, gradient)
@@ -107,7 +115,7 @@ def _taken_away(data: xr.DataTree, simulator: BoundSimulator, x_new: Array, keep
 
 
 def _unwhitened(data: xr.DataTree, values: Array) -> Array:
-    return np.asarray(values @ np.linalg.inv(data["constant_data"]["whitener"].values).T)
+    return np.asarray(values @ np.linalg.inv(stored(data, "constant_data", "whitener")).T)
 
 
 def _merged(values: Any) -> Array:

@@ -127,7 +127,7 @@ def sensitivity(
             f"the sensitivities of the parameters {', '.join(involved)} are collinear at the best fit: the "
             "simulator answers to a combination of them only. Fix one of them, or calibrate the combination"
         )
-    triangle = np.linalg.qr(scaled, mode="r")
+    triangle = np.linalg.qr(scaled)[1]
     return Sensitivity(scaled.T @ scaled, triangle, float(singular[-1]))
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from time import perf_counter
+from traceback import extract_tb
 from typing import Any, Literal
 
 import numpy as np
@@ -127,6 +129,7 @@ class BoundSimulator:
         size = np.clip(np.abs(theta), 0.1 * support.spread, support.spread)
         columns = []
         for j, h in enumerate(DIFFERENCE_STEP * size):
+
             def at(shift: float, j: int = j) -> Array:
                 moved = theta.copy()
                 moved[j] += shift
@@ -164,8 +167,10 @@ class BoundSimulator:
             # a copy: the user's code must not be able to change our state
             return function(x[:, 0] if self.flat_x else x, theta.copy())
         except Exception as error:
+            place = extract_tb(error.__traceback__)[-1]
             raise SimulatorError(
-                f"the simulator raised {type(error).__name__} at {self._support.describe(theta)}: {error}"
+                f"the simulator raised {type(error).__name__} at {self._support.describe(theta)}: {error} "
+                f"({Path(place.filename).name}, line {place.lineno})"
             ) from error
         finally:
             self.calls += 1
@@ -176,8 +181,10 @@ class BoundSimulator:
             return array
         # axes of length one (one outcome, one parameter) may be left out, the points' axis may not
         squeezed = (shape[0], *(size for size in shape[1:] if size > 1))
-        if not array.ndim or array.shape[0] != shape[0] or (
-            (array.shape[0], *(size for size in array.shape[1:] if size > 1)) != squeezed
+        if (
+            not array.ndim
+            or array.shape[0] != shape[0]
+            or ((array.shape[0], *(size for size in array.shape[1:] if size > 1)) != squeezed)
         ):
             expected = " or ".join(str(one) for one in sorted({shape, squeezed}, key=len))
             raise SimulatorError(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from .arrays import whole_file
+from .arrays import Array, whole_file
 from .errors import FileError
 
 FORMAT = "orthocal posterior 1"
@@ -42,6 +42,11 @@ def load(path: str | Path) -> xr.DataTree:
     if not set(data.children) >= _GROUPS or written != digest(data):
         raise FileError(f"{path} has been changed or damaged since it was written: its digest does not fit")
     return data
+
+
+def stored(data: xr.DataTree, group: str, name: str) -> Array:
+    """The values of one variable of a result."""
+    return np.asarray(data[group].to_dataset()[name].values)
 
 
 def digest(data: xr.DataTree) -> str:

@@ -53,7 +53,9 @@ class GP:
         if self.lengthscale is not None:
             length = np.atleast_1d(as_floats(self.lengthscale, "lengthscale"))
             if length.size not in (1, d):
-                raise InputError(f"lengthscale has {length.size} values but x has {d} inputs: give one, or one an input")
+                raise InputError(
+                    f"lengthscale has {length.size} values but x has {d} inputs: give one, or one an input"
+                )
             length = np.broadcast_to(length, d).copy()
         sd = None if self.sd is None else self.sd * setting.unit
         at_bound: tuple[str, ...] = ()

@@ -99,7 +99,9 @@ def _force(tuning: HMCTuning, state: ThetaState, target: Conditional) -> Array:
     return force
 
 
-def _reflected(theta: Array, momentum: Array, size: Array, tuning: HMCTuning, target: Conditional) -> tuple[Array, Array]:
+def _reflected(
+    theta: Array, momentum: Array, size: Array, tuning: HMCTuning, target: Conditional
+) -> tuple[Array, Array]:
     """Reflect at a bound, in the metric of the mass matrix, after a move by ``size`` along ``momentum``.
 
     A reflection at theta_j = bound mirrors along root root' e_j, which keeps the kinetic energy. It is done only

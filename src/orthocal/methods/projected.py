@@ -113,7 +113,12 @@ class _Run:
     """One run of the sampler, all chains at a time."""
 
     def __init__(
-        self, method: Projected, problem: Problem, plan: Plan, samplers: list[BiasSampler], projection: Projection
+        self,
+        method: Projected,
+        problem: Problem,
+        plan: Plan,
+        samplers: list[BiasSampler],
+        projection: Projection,
     ) -> None:
         self._method, self._problem, self._plan = method, problem, plan
         self._samplers, self._projection = samplers, projection

@@ -51,9 +51,7 @@ class StudyModel:
 
 def _model2(x: Array, theta: Array) -> Array:
     wave = np.sin(2 * np.pi * x[:, 0] - np.pi)
-    return np.asarray(
-        7 * np.sin(2 * np.pi * theta[0] - np.pi) ** 2 + 2 * (2 * np.pi * theta[1] - np.pi) ** 2 * wave
-    )
+    return np.asarray(7 * np.sin(2 * np.pi * theta[0] - np.pi) ** 2 + 2 * (2 * np.pi * theta[1] - np.pi) ** 2 * wave)
 
 
 MODEL1 = StudyModel(

@@ -1,0 +1,167 @@
+"""One self-contained HTML page about a posterior: it opens offline and runs no script."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import matplotlib as mpl
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from . import plots
+from .arrays import whole_file
+from .store import stored
+from .tables import summary_rows
+
+if TYPE_CHECKING:
+    from .posterior import Posterior
+
+
+class Picture(NamedTuple):
+    """A figure of the report: heading, what it shows, and the SVG itself."""
+
+    title: str
+    caption: str
+    svg: Markup
+
+
+def write_report(posterior: Posterior, path: str | Path) -> Path:
+    """Write the report, whole or not at all."""
+    page = render(posterior)
+    with whole_file(path) as draft:
+        draft.write_text(page, encoding="utf-8")
+    return Path(path)
+
+
+def render(posterior: Posterior) -> str:
+    """The report as HTML. Names and texts are escaped by the template, never trusted."""
+    environment = Environment(
+        loader=PackageLoader("orthocal"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    findings = posterior.check()
+    return environment.get_template("report.html").render(
+        title=posterior.data.attrs.get("title", "Calibration report"),
+        meaning=_meaning(posterior),
+        summary=summary_rows(posterior.summary()),
+        findings=findings,
+        problems=len(findings.problems),
+        pictures=list(_pictures(posterior)),
+        settings=list(_settings(posterior)),
+        version=posterior.data.attrs["inference_library_version"],
+        created=posterior.data.attrs["created_at"],
+    )
+
+
+def _pictures(posterior: Posterior) -> Iterator[Picture]:
+    several_inputs = len(posterior.input_names) > 1
+    yield _picture(
+        "Data and fit",
+        "The simulator alone at the posterior of theta, and simulator plus bias, with bands that hold 95 % of the posterior."
+        + (" Each point is an observation." if several_inputs else ""),
+        plots.fit_figure(posterior),
+    )
+    yield _picture(
+        "Bias",
+        "What the simulator misses. The projection takes away the part that a change of theta could explain"
+        + (
+            "; the bars hold 95 % of the posterior at each data point."
+            if several_inputs
+            else ": dashed the bias before it, green after it."
+        ),
+        plots.bias_figure(posterior),
+    )
+    yield _picture("Posterior", "The parameters given the data.", plots.posterior_figure(posterior))
+    if len(posterior.parameter_names) > 1:
+        yield _picture("Pairs", "The joint posterior of every two parameters.", plots.pairs_figure(posterior))
+    yield _picture("Traces", "The draws in their order: they should look like noise.", plots.trace_figure(posterior))
+    yield _picture(
+        "Ranks",
+        "How the draws of each chain rank among all draws: flat histograms mean that the chains agree.",
+        plots.rank_figure(posterior),
+    )
+
+
+def _picture(title: str, caption: str, figure: Figure) -> Picture:
+    return Picture(title, caption, inline_svg(figure, prefix=title.lower().replace(" ", "-")))
+
+
+def inline_svg(figure: Figure, prefix: str) -> Markup:
+    """The figure as an SVG element; ids get a prefix, since several figures share a page."""
+    stream = io.StringIO()
+    with mpl.rc_context(plots.STYLE):
+        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+    svg = stream.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
+    svg = re.sub(r'((?:xlink:)?href="#|url\(#)', rf"\1{prefix}-", svg)
+    # matplotlib escapes every text it draws
+    return Markup(svg)
+
+
+def _meaning(posterior: Posterior) -> str:
+    """What theta means: the target of the calibration in words."""
+    weight = {
+        "noise-precision": "each outcome weighted by the precision of its noise",
+        "identity": "all outcomes weighted alike, in their own units",
+        "matrix": "the outcomes weighted by the given matrix",
+    }[posterior.data.attrs["loss_weight"]]
+    over = json.loads(posterior.data.attrs["notes"])["domain"]
+    weighted = f", {weight}" if posterior.q > 1 else ""
+    return (
+        "The parameters are those at which the simulator comes closest to the real process: they minimise the squared "
+        f"difference of the two, averaged over {over}{weighted}. What is left is the bias."
+    )
+
+
+def _settings(posterior: Posterior) -> Iterator[tuple[str, str]]:
+    attributes = posterior.data.attrs
+    method, notes = json.loads(attributes["method"]), json.loads(attributes["notes"])
+    sizes, data = posterior.data["posterior"].sizes, posterior.data["constant_data"].sizes
+    yield "data", f"{data['point']} points, {data['input']} input(s), {posterior.q} outcome(s)"
+    yield "domain", notes["domain"]
+    yield (
+        "noise",
+        f"{notes['noise_source']}, covariance {posterior.data['constant_data']['noise_cov'].values.tolist()}",
+    )
+    for name, value in _flat(method):
+        yield f"method: {name}", str(value)
+    for k, fitted in enumerate(notes.get("bias", [])):
+        for name, value in fitted.items():
+            yield f"bias of {posterior.outcome_names[k]}: {name}", _number(value)
+    constant = posterior.data["constant_data"].to_dataset()
+    for k in range(constant.sizes["minimum"]):
+        theta = ", ".join(f"{value:.6g}" for value in constant["minima"].values[k])
+        yield f"minimum {k + 1}", f"({theta}), loss {constant['minima_loss'].values[k]:.6g}"
+    yield "chains, draws, warm-up", f"{sizes['chain']} x {sizes['draw']}, {attributes['warmup']}"
+    yield "seed", attributes["seed"]
+    yield "gradient", notes["gradient_kind"]
+    yield (
+        "simulator calls",
+        f"{notes['simulator_calls']} in {notes['simulator_seconds']:.3g} s of {notes['seconds']:.3g} s",
+    )
+    for name, value in json.loads(attributes["versions"]).items():
+        yield name, value
+
+
+def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", "chosen by the program" if value is None else value
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(_number(one) for one in value) or "none"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
