@@ -41,11 +41,11 @@ class FieldData:
 
     @property
     def d(self) -> int:
-        return self.x.shape[1]
+        return int(self.x.shape[1])
 
     @property
     def q(self) -> int:
-        return self.y.shape[1]
+        return int(self.y.shape[1])
 
 
 def field_data(

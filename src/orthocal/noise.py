@@ -58,7 +58,7 @@ def known_noise(noise_cov: Any, n: int, q: int) -> Noise:
     if given.ndim == 3 and given.shape == (n, q, q):
         return _noise_by_point(given)
     if given.ndim == 0:
-        cov = np.eye(q) * given
+        cov: Array = np.eye(q) * given
     elif given.shape == (q,):
         cov = np.diag(given)
     elif given.shape == (q, q):
@@ -82,7 +82,8 @@ def estimated_noise(data: FieldData, span: Array) -> Noise:
     """
     if data.q > 1:
         raise InputError(
-            f"y has {data.q} outcomes: their noise cannot be estimated yet, give noise_cov as a ({data.q}, {data.q}) matrix"
+            f"y has {data.q} outcomes: their noise cannot be estimated yet, "
+            f"give noise_cov as a ({data.q}, {data.q}) matrix"
         )
     n, d = data.x.shape
     if n < d + 4:
@@ -106,8 +107,7 @@ def estimated_noise(data: FieldData, span: Array) -> Noise:
 
 
 def _noise_by_point(given: Array) -> Noise:
-    n, q, _ = given.shape
-    if q > 1:
+    if given.shape[1] > 1:
         raise InputError("a noise covariance for each point is possible for one outcome only, for the time being")
     variances = given[:, 0, 0]
     if (variances <= 0).any():

@@ -13,7 +13,7 @@ from .errors import InputError
 
 #: names that the results use for something else
 RESERVED_NAMES = frozenset(
-    "bias model mean observation chain draw point outcome input node parameter minimum projection_coefficient".split()
+    ("bias", "model", "projection_coefficient", "chain", "draw", "point", "outcome", "parameter")
 )
 
 
@@ -80,7 +80,7 @@ class Parameters:
 
     def log_prior_gradient(self, theta: Array) -> Array:
         """d log pi / d theta, (..., p), by central differences inside the support."""
-        return (self._shifted(theta, +1) - self._shifted(theta, -1)) / (2 * self._step(theta))
+        return np.asarray((self._shifted(theta, +1) - self._shifted(theta, -1)) / (2 * self._step(theta)))
 
     def log_prior_curvature(self, theta: Array) -> Array:
         """-d2 log pi / d theta2, (..., p), never negative: a prior's share of a Laplace precision."""

@@ -238,7 +238,7 @@ def _summary(draws: Array) -> Array:
 def _prior_density(axis: Axes, posterior: Posterior, j: int, grid: Array) -> None:
     """The prior, where it is not flat over the posterior."""
     variable = json.loads(posterior.data.attrs["variables"])[j]
-    draws = posterior.data["prior"][variable].values.ravel()
+    draws = stored(posterior.data, "prior", variable).ravel()
     if np.ptp(grid) > 0.3 * np.ptp(np.quantile(draws, [0.025, 0.975])):
         axis.plot(grid, gaussian_kde(draws)(grid), color="0.5", lw=1, ls=":", label="prior")
 

@@ -111,7 +111,7 @@ def _taken_away(data: xr.DataTree, simulator: BoundSimulator, x_new: Array, keep
         weighted = constant["constraint"].values
         blocks = [sampler.covariance(x_new) @ weighted[:, k] for k, sampler in enumerate(bias_samplers(data))]
         directions = np.stack(blocks, axis=1)
-    return np.einsum("mkp,csp->csmk", directions, coefficient)
+    return np.asarray(np.einsum("mkp,csp->csmk", directions, coefficient))
 
 
 def _unwhitened(data: xr.DataTree, values: Array) -> Array:

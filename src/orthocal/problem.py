@@ -143,7 +143,8 @@ class Problem:
 
     def whitened_gradient(self, x: Array) -> Array:
         """T df/dtheta at theta_tilde, (m, q, p)."""
-        return np.einsum("kl,nlp->nkp", self.noise.whitener, self.simulator.gradient(x, self.theta_tilde))
+        gradient = self.simulator.gradient(x, self.theta_tilde)
+        return np.asarray(np.einsum("kl,nlp->nkp", self.noise.whitener, gradient))
 
     @cached_property
     def gradient_at_data(self) -> Array:

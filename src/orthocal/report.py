@@ -66,7 +66,7 @@ def _pictures(posterior: Posterior) -> Iterator[Picture]:
     several_inputs = len(posterior.input_names) > 1
     yield _picture(
         "Data and fit",
-        "The simulator alone at the posterior of theta, and simulator plus bias, with bands that hold 95 % of the posterior."
+        "The simulator alone, and simulator plus bias, with bands that hold 95 % of the posterior."
         + (" Each point is an observation." if several_inputs else ""),
         plots.fit_figure(posterior),
     )
@@ -131,7 +131,7 @@ def _settings(posterior: Posterior) -> Iterator[tuple[str, str]]:
     yield "domain", notes["domain"]
     yield (
         "noise",
-        f"{notes['noise_source']}, covariance {posterior.data['constant_data']['noise_cov'].values.tolist()}",
+        f"{notes['noise_source']}, covariance {stored(posterior.data, 'constant_data', 'noise_cov').tolist()}",
     )
     for name, value in _flat(method):
         yield f"method: {name}", str(value)

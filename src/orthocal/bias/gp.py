@@ -40,7 +40,7 @@ class GP:
 
     def __post_init__(self) -> None:
         check_smoothness(self.nu)
-        if self.sd is not None and not (np.isscalar(self.sd) and np.isfinite(self.sd) and self.sd > 0):
+        if self.sd is not None and not (isinstance(self.sd, int | float) and 0 < self.sd < np.inf):
             raise InputError(f"sd={self.sd}: the prior sd of the bias is a positive number, or None")
         if self.lengthscale is not None:
             lengths = as_floats(self.lengthscale, "lengthscale")
@@ -118,7 +118,7 @@ class GPSampler:
         self._factor = solve_triangular(lower, self._root.T, lower=True).T
 
     def draw(self, rngs: list[np.random.Generator], state: Any, residual: Array) -> tuple[Array, Array]:
-        normal = np.stack([rng.standard_normal(self._factor.shape[1]) for rng in rngs])
+        normal = np.array([rng.standard_normal(len(self._points)) for rng in rngs])
         values = residual @ self._gain.T + normal @ self._factor.T
         return values, values[:, self._rows]
 
@@ -136,7 +136,7 @@ class GPSampler:
             # what conditioning leaves of the variance at a known point is rounding: it may be slightly negative
             values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
             root = vectors * np.sqrt(np.maximum(values, 0.0))
-            normal = rng.standard_normal((white.shape[1], len(points)))
+            normal = rng.standard_normal((len(records["values"]), len(points)))
             blocks.append((white.T @ cross + normal @ root.T)[:, place])
         return np.concatenate(blocks, axis=1)
 
@@ -146,7 +146,7 @@ class GPSampler:
     def covariance(self, x_new: Array) -> Array:
         cross = self._prior(x_new, self._x)
         noisy = self._prior(self._x, self._x) + np.diag(self._noise_var)
-        return cross - cross @ np.linalg.solve(noisy, self._prior(self._x, self._x))
+        return np.asarray(cross - cross @ np.linalg.solve(noisy, self._prior(self._x, self._x)))
 
     def findings(self) -> dict[str, Any]:
         return {

@@ -74,7 +74,7 @@ class Conditional(NamedTuple):
         """d log Pi / d theta, (c, p), from the simulator's gradient (c, n, q, p)."""
         misfit = (self.offset - state.model) * self.base.precision
         slope = np.einsum("cnq,cnqp->cp", misfit, gradient)
-        return slope + self.base.parameters.log_prior_gradient(state.theta)
+        return np.asarray(slope + self.base.parameters.log_prior_gradient(state.theta))
 
 
 class Kernel(Protocol):

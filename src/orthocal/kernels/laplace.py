@@ -120,12 +120,12 @@ def _approximation(tuning: LaplaceTuning, target: Conditional) -> tuple[Array, A
     for _ in range(tuning.refinements):
         centre = np.clip(centre, model.parameters.lower + margin, model.parameters.upper - margin)
         state = model.state(centre)
-        failed = np.isnan(state.model).any(axis=(1, 2))
-        bases = np.where(failed[:, None], tuning.pivot, centre)
+        failed = np.isnan(state.model).any(axis=(1, 2), keepdims=True)[:, 0]
+        bases = np.where(failed, tuning.pivot, centre)
         gradient = np.stack([model.gradient(one) for one in bases])
         precision = np.stack([laplace_precision(model, *one) for one in zip(bases, gradient, strict=True)])
         step = np.linalg.solve(precision, target.score(state, gradient)[..., None])[..., 0]
-        centre = centre + np.where(failed[:, None], 0.0, step)
+        centre = centre + np.where(failed, 0.0, step)
     lower = np.linalg.cholesky(precision)
     return centre, lower, np.linalg.inv(lower).swapaxes(1, 2)
 
@@ -140,7 +140,7 @@ def _proposal(rngs: Rngs, centre: Array, root: Array, target: Conditional) -> tu
     theta = centre + (root @ normal[..., None])[..., 0]
     for c in np.flatnonzero(~target.base.parameters.inside(theta)):
         tries = rngs[c].standard_normal((REDRAWS, p))
-        candidates = centre[c] + tries @ root[min(c, len(root) - 1)].T
+        candidates = centre[c] + tries @ root[c if len(root) > 1 else 0].T
         first = np.flatnonzero(target.base.parameters.inside(candidates))
         if first.size:
             theta[c], normal[c] = candidates[first[0]], tries[first[0]]

@@ -194,7 +194,7 @@ class _Run:
 
     def _gradient(self, theta: Array) -> Array:
         gradient = self._problem.simulator.gradient(self._problem.data.x, theta)
-        return np.einsum("kl,nlp->nkp", self._problem.noise.whitener, gradient)
+        return np.asarray(np.einsum("kl,nlp->nkp", self._problem.noise.whitener, gradient))
 
 
 class _Kept:
@@ -206,7 +206,9 @@ class _Kept:
         self._problem = problem
         self._theta, self._coefficient = np.empty((c, s, p)), np.empty((c, s, p))
         self._model, self._bias = np.empty((c, s, n, q)), np.empty((c, s, n, q))
-        self._stats = {name: np.empty((c, s)) for name in ("lp", "acceptance_rate", "orthogonality_error")}
+        self._stats: dict[str, Array] = {
+            name: np.empty((c, s)) for name in ("lp", "acceptance_rate", "orthogonality_error")
+        }
         self._bias_state: dict[str, Array] = {}
 
     def add(self, s: int, state: ThetaState, projected: Any, info: Any, records: dict[str, Array]) -> None:
