@@ -105,7 +105,7 @@ class Parameters:
     def _step(self, theta: Array) -> Array:
         """A difference step that stays inside the support."""
         room = np.minimum(theta - self.lower, self.upper - theta)
-        return np.minimum(1e-4 * self.spread, np.maximum(room / 2, 1e-12 * self.spread))
+        return np.asarray(np.minimum(1e-4 * self.spread, np.maximum(room / 2, 1e-12 * self.spread)))
 
     def _shifted(self, theta: Array, sign: int) -> Array:
         moved = theta + sign * self._step(theta)

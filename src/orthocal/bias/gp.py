@@ -141,7 +141,7 @@ class GPSampler:
         return np.concatenate(blocks, axis=1)
 
     def covariance_factor(self) -> Array:
-        return self._factor[self._rows[: self._n]]
+        return np.asarray(self._factor[self._rows[: self._n]])
 
     def covariance(self, x_new: Array) -> Array:
         cross = self._prior(x_new, self._x)

@@ -120,7 +120,7 @@ def _approximation(tuning: LaplaceTuning, target: Conditional) -> tuple[Array, A
     for _ in range(tuning.refinements):
         centre = np.clip(centre, model.parameters.lower + margin, model.parameters.upper - margin)
         state = model.state(centre)
-        failed = np.isnan(state.model).any(axis=(1, 2), keepdims=True)[:, 0]
+        failed = np.isnan(state.log_prior + state.model.sum(axis=(1, 2)))[:, None]
         bases = np.where(failed, tuning.pivot, centre)
         gradient = np.stack([model.gradient(one) for one in bases])
         precision = np.stack([laplace_precision(model, *one) for one in zip(bases, gradient, strict=True)])
