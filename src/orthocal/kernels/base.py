@@ -116,6 +116,11 @@ def accept(
 
 
 def laplace_precision(model: ThetaModel, theta: Array, gradient: Array) -> Array:
-    """Gauss–Newton precision of Pi(theta | b*, y): G' P G + the prior's curvature, (p, p)."""
+    """Gauss–Newton precision of Pi(theta | b*, y): G' P G + the prior's curvature, (p, p).
+
+    A prior without curvature counts as one ten times as wide as its spread: the precision stays regular where the
+    data say nothing.
+    """
     fisher = np.einsum("nqi,nq,nqj->ij", gradient, model.precision, gradient)
-    return np.asarray(fisher + np.diag(model.parameters.log_prior_curvature(theta)))
+    least = 0.01 / model.parameters.spread**2
+    return np.asarray(fisher + np.diag(np.maximum(model.parameters.log_prior_curvature(theta), least)))

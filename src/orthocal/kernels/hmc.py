@@ -90,12 +90,12 @@ def _root(model: ThetaModel, pivot: Array) -> Array:
 
 def _force(tuning: HMCTuning, state: ThetaState, target: Conditional) -> Array:
     """The slope of the log density in the scaled coordinates; none where the simulator fails."""
-    working = np.isfinite(target.log_density(state))
+    working = np.flatnonzero(np.isfinite(target.log_density(state)))
     force = np.zeros_like(state.theta)
-    for c in np.flatnonzero(working):
-        one = Conditional(target.base, target.offset[c : c + 1])
-        gradient = target.base.gradient(state.theta[c])[None]
-        force[c] = one.score(ThetaState(*(part[c : c + 1] for part in state)), gradient)[0] @ tuning.root
+    if working.size:
+        gradient = np.stack([target.base.gradient(theta) for theta in state.theta[working]])
+        part = Conditional(target.base, target.offset[working])
+        force[working] = part.score(ThetaState(*(values[working] for values in state)), gradient) @ tuning.root
     return force
 
 
