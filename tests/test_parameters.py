@@ -73,8 +73,8 @@ def test_names_that_the_results_use_are_refused(name):
         Parameters({name: stats.norm(0, 1)})
 
 
-def test_the_dimensions_of_the_results_are_reserved():
-    assert {"chain", "draw", "point", "outcome", "bias", "model", "mean", "observation"} <= RESERVED_NAMES
+def test_the_dimensions_and_variables_of_the_results_are_reserved():
+    assert {"chain", "draw", "point", "outcome", "bias", "model"} <= RESERVED_NAMES
 
 
 @pytest.mark.parametrize("name", ["g", "drag coefficient", "θ₁", "k[0]", "a.b", "M/L"])
@@ -142,9 +142,7 @@ def test_gradient_and_curvature_of_a_normal_prior(u):
     mean, sd = -3.0, 0.7
     parameters = Parameters({"g": stats.norm(mean, sd)})
     theta = parameters.quantile(np.array([u]))
-    np.testing.assert_allclose(
-        parameters.log_prior_gradient(theta), -(theta - mean) / sd**2, rtol=1e-7, atol=1e-8
-    )
+    np.testing.assert_allclose(parameters.log_prior_gradient(theta), -(theta - mean) / sd**2, rtol=1e-7, atol=1e-8)
     np.testing.assert_allclose(parameters.log_prior_curvature(theta), [1 / sd**2], rtol=1e-5)
 
 

@@ -86,9 +86,9 @@ def report(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from . import __version__
 
-        typer.echo(f"orthocal {version('orthocal')}")
+        typer.echo(f"orthocal {__version__}")
         raise typer.Exit
 
 

@@ -63,7 +63,9 @@ class Target:
     def exact(self, grid):
         """Mean and sd of a one-parameter target by a fine grid."""
         state = self.model.state(grid[:, None])
-        log_density = Conditional(self.model, np.tile(self.conditional.offset[:1], (len(grid), 1, 1))).log_density(state)
+        log_density = Conditional(self.model, np.tile(self.conditional.offset[:1], (len(grid), 1, 1))).log_density(
+            state
+        )
         weight = np.exp(log_density - log_density.max())
         weight /= weight.sum()
         mean = weight @ grid

@@ -1,0 +1,215 @@
+"""The command line as a user meets it."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import orthocal as oc
+from orthocal.cli import main
+from orthocal.demo import PROBLEM, SIMULATOR
+
+FIELD = "x,y\n" + "\n".join(f"{i / 29},{3 * i / 29 + 0.1 * (-1) ** i}" for i in range(30)) + "\n"
+
+
+class Result(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def orthocal(monkeypatch, capfd):
+    """Run the program in this process, as its entry point does."""
+
+    def run(*arguments, folder):
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("COLUMNS", "200")
+        monkeypatch.setattr(sys, "argv", ["orthocal", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return Result(int(ended.value.code or 0), *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "field.csv").write_text(FIELD)
+    (tmp_path / "simulator.py").write_text(SIMULATOR)
+    (tmp_path / "problem.toml").write_text(PROBLEM + "draws = 50\nwarmup = 25\n")
+    return tmp_path
+
+
+def refused(run, message):
+    """One line on standard error, no traceback, exit code 1."""
+    assert run.returncode == 1
+    assert run.stderr.startswith("error: ")
+    assert run.stderr.count("\n") == 1
+    assert message in run.stderr
+    assert "Traceback" not in run.stdout + run.stderr
+
+
+def test_demo_and_then_its_files(tmp_path, orthocal):
+    run = orthocal("demo", "--out", "out", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert "theta" in run.stdout
+    assert "3.5653" in run.stdout
+    assert run.stderr == ""
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"fit.nc", "fit.html", "problem.toml", "simulator.py", "field.csv"}
+    again = orthocal("run", "out/problem.toml", "--out", "again", folder=tmp_path)
+    assert again.returncode == 0, again.stderr
+    first, second = (oc.load(tmp_path / name / "fit.nc") for name in ("out", "again"))
+    assert (first.theta == second.theta).all()
+    report = orthocal("report", "out/fit.nc", "--out", "page.html", folder=tmp_path)
+    assert report.returncode == 0, report.stderr
+    assert (tmp_path / "page.html").read_text() == (tmp_path / "out" / "fit.html").read_text()
+
+
+def test_run_writes_beside_the_problem_file(folder, orthocal):
+    run = orthocal("run", folder / "problem.toml", folder=folder.parent)
+    assert run.returncode == 0, run.stderr
+    assert (folder / "fit.nc").is_file()
+    assert "Calibration of problem.toml" in (folder / "fit.html").read_text()
+
+
+BAD = {
+    "an unknown key": ('x = "x"\n', 'x = "x"\nz = 1\n', "unknown key 'data.z'"),
+    "an unknown table": ("[domain]", "[domian]", "unknown key 'domian'"),
+    "a missing key": ('file = "field.csv"\n', "", "missing key 'data.file'"),
+    "a wrong type": ("seed = 1", 'seed = "one"', "sampling.seed"),
+    "not TOML": ("[data]", "[data", "not valid TOML"),
+    "a missing file": ("field.csv", "absent.csv", "absent.csv: No such file"),
+    "a missing column": ('y = "y"', 'y = "height"', "no column 'height'; there are: x, y"),
+    "a missing simulator file": ("simulator.py", "absent.py", "absent.py does not exist"),
+    "a missing function": (":simulate", ":run", "no function 'run' in simulator.py"),
+    "an unknown distribution": ('"norm"', '"gauss"', "'gauss' is not a continuous distribution"),
+    "a wrong prior argument": ("loc = 0", "location = 0", "norm takes loc, scale (unknown: location)"),
+    "a domain that is too small": ("upper = 1", "upper = 0.5", "outside the domain"),
+    "an unknown method": ("[sampling]", '[method]\nname = "magic"\n[sampling]', "no method 'magic'"),
+    "an output name with a folder": ("[sampling]", '[output]\nname = "../x"\n[sampling]', "output.name"),
+    "a bad smoothness": ("[sampling]", "[method]\nnu = 1\n[sampling]", "nu=1"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_mistakes_in_the_problem_file_are_one_line(folder, case, orthocal):
+    old, new, message = BAD[case]
+    file = folder / "problem.toml"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+    before = sorted(path.name for path in folder.iterdir())
+    refused(orthocal("run", "problem.toml", folder=folder), message)
+    assert [name for name in sorted(path.name for path in folder.iterdir()) if name != "__pycache__"] == before
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("    return 1 / 0", "raised ZeroDivisionError at theta = "),
+        ("    return x[:, 0] * float('nan')", "returned NaN or infinity"),
+        ("    return theta", "returned an array of shape (1,) for 30 points"),
+    ],
+)
+def test_a_failing_simulator_is_one_line_and_writes_nothing(folder, body, message, orthocal):
+    (folder / "simulator.py").write_text(f"def simulate(x, theta):\n{body}\n")
+    refused(orthocal("run", "problem.toml", "--out", "new", folder=folder), message)
+    assert not (folder / "new").exists()
+
+
+def test_a_simulator_file_with_an_error_is_one_line(folder, orthocal):
+    (folder / "simulator.py").write_text("import nothing_of_this_name\n")
+    refused(orthocal("run", "problem.toml", folder=folder), "cannot be loaded: ModuleNotFoundError")
+
+
+def test_text_in_a_numeric_column_is_one_line(folder, orthocal):
+    (folder / "field.csv").write_text(FIELD.replace("0.0,", "zero,", 1))
+    refused(orthocal("run", "problem.toml", folder=folder), "column 'x' of field.csv")
+
+
+@pytest.mark.parametrize("content", [b"", b"not a result", b"\x89HDF\r\n\x1a\n" + bytes(200)])
+def test_reports_of_foreign_files_are_one_line(tmp_path, content, orthocal):
+    (tmp_path / "fit.nc").write_bytes(content)
+    refused(orthocal("report", "fit.nc", folder=tmp_path), "fit.nc is not a netCDF file")
+    assert [path.name for path in tmp_path.iterdir()] == ["fit.nc"]
+
+
+def test_everything_can_be_said_in_the_problem_file(folder, orthocal):
+    (folder / "bins.csv").write_text("position,area\n0.1,1\n0.5,2\n0.9,1\n")
+    (folder / "simulator.py").write_text(SIMULATOR + "\n\ndef slope(x, theta):\n    return x\n")
+    (folder / "problem.toml").write_text(
+        """
+[data]
+file = "field.csv"
+x = ["x"]
+y = ["y"]
+[simulator]
+function = "simulator.py:simulate"
+gradient = "simulator.py:slope"
+[parameters]
+"the slope <b>" = { distribution = "truncnorm", a = -1, b = 5, loc = 2, scale = 1 }
+[domain]
+file = "bins.csv"
+x = "position"
+weight = "area"
+[noise]
+cov = 0.01
+[loss]
+weight = "identity"
+[method]
+name = "pgp"
+nu = 2.5
+sd = 0.3
+lengthscale = [0.4]
+projection = "finite"
+feedback = false
+kernel = "slice"
+[sampling]
+draws = 30
+warmup = 0
+chains = 2
+seed = 3
+starts = 4
+[output]
+folder = "results"
+name = "line"
+title = "A line"
+"""
+    )
+    run = orthocal("run", "problem.toml", folder=folder)
+    assert run.returncode == 0, run.stderr
+    posterior = oc.load(folder / "results" / "line.nc")
+    assert posterior.parameter_names == ("the slope <b>",)
+    assert posterior.theta.shape == (2, 30, 1)
+    assert posterior.data.attrs["projection"] == "finite"
+    assert "A line" in (folder / "results" / "line.html").read_text()
+
+
+def test_the_installed_program_starts(tmp_path):
+    program = Path(sys.executable).with_name("orthocal")
+    run = subprocess.run([program, "run", "absent.toml"], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert run.stderr == "error: cannot read absent.toml: No such file or directory\n"
+
+
+def test_help_and_version(tmp_path, orthocal):
+    assert "demo" in orthocal("--help", folder=tmp_path).stdout
+    assert orthocal("--version", folder=tmp_path).stdout == f"orthocal {oc.__version__}\n"
+
+
+def test_the_problem_file_page_names_every_key():
+    """docs/problem-file.md is complete: every key of every table is there."""
+    from orthocal.config import ProblemFile, Section
+
+    page = (Path(__file__).parents[1] / "docs" / "problem-file.md").read_text()
+    for table, field in ProblemFile.model_fields.items():
+        assert f"[{table}]" in page
+        kinds = [one for one in (field.annotation, *getattr(field.annotation, "__args__", ())) if isinstance(one, type)]
+        for kind in kinds:
+            if issubclass(kind, Section):
+                for key in kind.model_fields:
+                    assert f"`{key}`" in page, f"{table}.{key}"
