@@ -1,0 +1,57 @@
+"""Speed beside a peer, measured in one run on one core: CPU seconds and effective draws a CPU second."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+
+import platform
+from time import process_time
+
+import numpy as np
+from arviz_stats.base import array_stats
+from plain_algorithm import plain_algorithm
+
+import orthocal as oc
+from orthocal.studies import MODEL1, MODEL2, MODEL3
+
+CHAINS, DRAWS, WARMUP, REPEATS = 4, 1000, 200, 3
+
+
+def effective(theta: np.ndarray) -> float:
+    """The smallest effective sample size of the parameters, theta (c, s, p)."""
+    return min(float(array_stats.ess(theta[:, :, j], method="bulk")) for j in range(theta.shape[2]))
+
+
+def ours(model, data_seed: int) -> tuple[float, float]:
+    x, y = model.simulate(np.random.default_rng(data_seed))
+    method = oc.methods.Projected(oc.bias.GP(nu=1.5, sd=1.0, lengthscale=0.5))
+    started = process_time()
+    posterior = oc.calibrate(model.problem(x, y), method, draws=DRAWS, chains=CHAINS, warmup=WARMUP, seed=1)
+    return process_time() - started, effective(posterior.theta)
+
+
+def peer(model, data_seed: int) -> tuple[float, float]:
+    x, y = model.simulate(np.random.default_rng(data_seed))
+    started = process_time()
+    problem = model.problem(x, y)
+    chains = [plain_algorithm(problem, DRAWS, WARMUP, np.random.default_rng(c)) for c in range(CHAINS)]
+    return process_time() - started, effective(np.stack(chains))
+
+
+def main() -> None:
+    print(f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}, one core")
+    print(f"PGP, nu 3/2, n = 100, {CHAINS} chains x {DRAWS} draws, warm-up {WARMUP} included; median of {REPEATS} runs")
+    print("peer: the published algorithm in plain NumPy, factorised in every iteration, one random-walk step\n")
+    print(f"{'model':8} {'ours: s':>8} {'ESS':>6} {'ESS/s':>8} | {'peer: s':>8} {'ESS':>6} {'ESS/s':>8} | time  ESS/s")
+    for model in (MODEL1, MODEL2, MODEL3):
+        ours(model, 0)
+        rows = [(*ours(model, seed), *peer(model, seed)) for seed in range(REPEATS)]
+        a, b, c, d = np.median(rows, axis=0)
+        ratios = f"{c / a:4.1f}x {(b / a) / (d / c):5.0f}x"
+        print(f"{model.name:8} {a:8.2f} {b:6.0f} {b / a:8.0f} | {c:8.2f} {d:6.0f} {d / c:8.0f} | {ratios}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
