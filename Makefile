@@ -33,7 +33,7 @@ test: .venv/ready-dev
 	$(PYTEST)
 
 test-slow: .venv/ready-dev
-	$(PYTEST) -m slow
+	$(PYTEST) -m slow -rP
 
 bench: .venv/ready-dev
 	$(BIN)/python benchmarks/run.py

@@ -16,12 +16,12 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 
-from .arrays import Array
+from .arrays import Array, IntArray
 from .errors import InputError
 
 SMOOTHNESSES = (0.5, 1.5, 2.5, np.inf)
-#: more points than this are thinned for the choice of hyperparameters: its cost is cubic
-LIKELIHOOD_POINTS = 1000
+#: the cost of a likelihood is cubic: the search starts on few points and ends on more
+SEARCH_POINTS, LIKELIHOOD_POINTS = 300, 1000
 
 
 def check_smoothness(nu: float) -> None:
@@ -115,7 +115,6 @@ def fit_hyperparameters(
     basis
         (n, r), r may be 0.
     """
-    x, z, basis, relative_var = _thinned(x, z, basis, relative_var)
     size = float(np.std(z)) or float(np.max(np.abs(z))) or 1.0
     d = x.shape[1]
     # log sd, log lengthscale_1..d, log noise variance
@@ -131,17 +130,17 @@ def fit_hyperparameters(
     upper = np.log(np.concatenate([[1e2 * size], 20 * span, [4 * size**2]]))
     free = np.isnan(fixed)
 
-    def objective(values: Array) -> tuple[float, Array]:
-        full = fixed.copy()
-        full[free] = values
-        value, gradient = _restricted_deviance(full, x, z, nu, basis, relative_var)
-        return value, gradient[free]
+    def search(start: Array, points: int) -> tuple[float, Array]:
+        """The deviance and the log hyperparameters that a search on a sample of the points ends at."""
+        sample = _sample(len(x), points)
+        part = (x[sample], z[sample], nu, basis[sample], relative_var[sample])
 
-    best = None
-    for sd_start, length_start, noise_start in ((1.0, 0.3, 0.1), (0.3, 1.0, 0.5), (1.0, 0.1, 0.02)):
-        start = np.log(np.concatenate([[sd_start * size], length_start * span, [noise_start * size**2]]))
-        if not free.any():
-            break
+        def objective(free_values: Array) -> tuple[float, Array]:
+            full = fixed.copy()
+            full[free] = free_values
+            value, gradient = _restricted_deviance(full, *part)
+            return value, gradient[free]
+
         result = minimize(
             objective,
             np.clip(start, lower, upper)[free],
@@ -149,11 +148,19 @@ def fit_hyperparameters(
             method="L-BFGS-B",
             bounds=list(zip(lower[free], upper[free], strict=True)),
         )
-        if best is None or result.fun < best.fun:
-            best = result
-    values = fixed.copy()
-    if best is not None:
-        values[free] = best.x
+        values = fixed.copy()
+        values[free] = result.x
+        return float(result.fun), values
+
+    values = fixed
+    if free.any():
+        starts = [
+            np.log(np.concatenate([[sd_start * size], length_start * span, [noise_start * size**2]]))
+            for sd_start, length_start, noise_start in ((1.0, 0.3, 0.1), (0.3, 1.0, 0.5), (1.0, 0.1, 0.02))
+        ]
+        values = min((search(start, SEARCH_POINTS) for start in starts), key=lambda found: found[0])[1]
+        if len(x) > SEARCH_POINTS:
+            values = search(values, LIKELIHOOD_POINTS)[1]
     labels = ["sd", *[f"lengthscale {j + 1}" for j in range(d)], "noise"]
     near = free & ((values < lower + 1e-3) | (values > upper - 1e-3))
     return Hyperparameters(
@@ -198,8 +205,8 @@ def _restricted_deviance(
     return float(value), np.array([slope(2 * var * k), *(slope(var * one) for one in slopes), noise_slope])
 
 
-def _thinned(x: Array, z: Array, basis: Array, relative_var: Array) -> tuple[Array, Array, Array, Array]:
-    if len(x) <= LIKELIHOOD_POINTS:
-        return x, z, basis, relative_var
-    keep = np.random.default_rng(0).choice(len(x), LIKELIHOOD_POINTS, replace=False)
-    return x[keep], z[keep], basis[keep], relative_var[keep]
+def _sample(n: int, most: int) -> IntArray:
+    """At most ``most`` of n points, always the same ones."""
+    if n <= most:
+        return np.arange(n, dtype=np.intp)
+    return np.random.default_rng(0).choice(n, most, replace=False).astype(np.intp)

@@ -79,14 +79,20 @@ class Parameters:
         return np.asarray(total)
 
     def log_prior_gradient(self, theta: Array) -> Array:
-        """d log pi / d theta, (..., p), by central differences inside the support."""
-        return np.asarray((self._shifted(theta, +1) - self._shifted(theta, -1)) / (2 * self._step(theta)))
+        """d log pi / d theta, (..., p), by central differences; on a bound, that just inside of it."""
+        theta = self.clipped(theta, 1e-4)
+        return np.asarray((self._shifted(theta, +1) - self._shifted(theta, -1)) / (2 * self._step))
 
     def log_prior_curvature(self, theta: Array) -> Array:
         """-d2 log pi / d theta2, (..., p), never negative: a prior's share of a Laplace precision."""
-        middle = np.stack([logpdf(theta[..., j]) for j, logpdf in enumerate(self._log_densities)], axis=-1)
-        second = (self._shifted(theta, +1) - 2 * middle + self._shifted(theta, -1)) / self._step(theta) ** 2
-        return np.maximum(-second, 0.0)
+        theta = self.clipped(theta, 1e-4)
+        second = self._shifted(theta, +1) - 2 * self._shifted(theta, 0) + self._shifted(theta, -1)
+        return np.asarray(np.maximum(-second / self._step**2, 0.0))
+
+    def clipped(self, theta: Array, margin: float) -> Array:
+        """theta, moved inside the support by ``margin`` (relative to the spread) where it is not."""
+        room = margin * self.spread
+        return np.asarray(np.clip(theta, self.lower + room, self.upper - room))
 
     def quantile(self, u: Array) -> Array:
         """The priors' quantiles at u (..., p)."""
@@ -102,13 +108,13 @@ class Parameters:
     def support(self) -> Support:
         return Support(self.names, self.lower, self.upper, self.spread)
 
-    def _step(self, theta: Array) -> Array:
-        """A difference step that stays inside the support."""
-        room = np.minimum(theta - self.lower, self.upper - theta)
-        return np.asarray(np.minimum(1e-4 * self.spread, np.maximum(room / 2, 1e-12 * self.spread)))
+    @property
+    def _step(self) -> Array:
+        """A difference step for the log density; half of the margin of ``log_prior_gradient``."""
+        return np.asarray(5e-5 * self.spread)
 
     def _shifted(self, theta: Array, sign: int) -> Array:
-        moved = theta + sign * self._step(theta)
+        moved = theta + sign * self._step
         return np.stack([logpdf(moved[..., j]) for j, logpdf in enumerate(self._log_densities)], axis=-1)
 
 

@@ -15,7 +15,7 @@ from . import store
 from .arrays import Array, IntArray
 from .check import Findings, findings
 from .data import new_inputs
-from .errors import InputError
+from .errors import InputError, SimulatorError
 from .parameters import Support
 from .predict import prediction, theta_draws, unprojected_bias
 from .simulator import BoundSimulator
@@ -133,7 +133,11 @@ class Posterior:
         grid = np.linspace(lower, upper, CURVE_POINTS)[:, None]
         chains = self.data["posterior"].sizes["chain"]
         keep = self._kept(max(1, CURVE_DRAWS // chains))
-        drawn = prediction(self.data, self._simulator, grid, keep, self._rng(None))
+        try:
+            drawn = prediction(self.data, self._simulator, grid, keep, self._rng(None))
+        except SimulatorError:
+            # a simulator that knows the data points only: the figures then show these
+            return None
         drawn["unprojected"] = (drawn["bias"].dims, unprojected_bias(self.data, grid, keep, self._rng(None)))
         bands = xr.concat(
             [drawn.mean(("chain", "draw")), *(drawn.quantile(u, ("chain", "draw")) for u in (0.025, 0.975))],

@@ -14,6 +14,8 @@ from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, l
 
 #: how likely it may be that no inner proposal is accepted
 LEFT_OVER = 0.01
+#: degrees of freedom of the proposal where the conditional is not close to Gaussian
+HEAVY_TAILS = 4.0
 #: how often a random-walk step follows where practically every proposal is accepted
 RARE_WALK = 0.1
 #: redraws of a proposal that falls outside the support
@@ -24,7 +26,7 @@ class LaplaceTuning(NamedTuple):
     """The linearised simulator around ``pivot`` and how much work a step does.
 
     The conditional is approximated by N(centre + gain (y - b*), H^-1) with H = ``lower`` ``lower``'; ``root`` is the
-    inverse of ``lower``'. Random-walk steps follow with probability ``walk``.
+    inverse of ``lower``'. ``freedom`` makes it a Student t; random-walk steps follow with probability ``walk``.
     """
 
     pivot: Array
@@ -35,6 +37,7 @@ class LaplaceTuning(NamedTuple):
     steps: int
     refinements: int
     walk: float
+    freedom: float
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,11 @@ class Laplace:
     """Independence proposals from the Gauss–Newton approximation of Pi(theta | b*, y), then a random-walk step.
 
     The simulator is linearised once, at theta_tilde and then at the mean of the warm-up: a proposal costs one call.
-    Where the conditional is too curved for that (low acceptance in warm-up), Gauss–Newton steps from there follow
-    for each bias, at the price of a gradient each. The number of inner proposals is chosen in warm-up such that
-    all of them are refused in less than one step in a hundred; the random-walk step, which helps in heavy tails and
-    at bounds, becomes rare where that takes one proposal. For a simulator that is linear in theta with Gaussian
-    priors every step is an exact draw.
+    Where the conditional is not that close to Gaussian (acceptance below 95 % in warm-up) the proposal gets the tails
+    of a Student t; where it is strongly curved (below 50 %) Gauss–Newton steps follow for each bias, at the price of a
+    gradient each. The number of inner proposals is chosen in warm-up such that all of them are refused in less than
+    one step in a hundred; the random-walk step, which helps in heavy tails and at bounds, becomes rare where that
+    takes one proposal. For a simulator that is linear in theta with Gaussian priors every step is an exact draw.
 
     Parameters
     ----------
@@ -64,14 +67,20 @@ class Laplace:
             raise InputError("the theta step needs at least one inner step")
 
     def tune(self, model: ThetaModel, pivot: Array) -> LaplaceTuning:
-        return _linearised(model, pivot, self.steps or 2, 0, 1.0)
+        return _linearised(model, pivot, self.steps or 2, 0, 1.0, np.inf)
 
     def adapt(self, tuning: LaplaceTuning, model: ThetaModel, thetas: Array, acceptance: Array) -> LaplaceTuning:
         rate = float(np.clip(acceptance.mean(), 1e-3, 1 - 1e-9))
         refinements = min(tuning.refinements + (rate < 0.5), 3)
-        steps = self.steps or int(np.clip(np.ceil(np.log(LEFT_OVER) / np.log1p(-rate)), 1, self.most_steps))
+        freedom = HEAVY_TAILS if rate < 0.95 else tuning.freedom
+        needed = np.ceil(np.log(LEFT_OVER) / np.log1p(-rate))
+        # refusals come in runs: the share of steps without any move has the last word
+        if np.mean(acceptance == 0.0) > LEFT_OVER:
+            needed = max(needed, 2 * tuning.steps)
+        steps = self.steps or int(np.clip(needed, 1, self.most_steps))
         walk = RARE_WALK if rate > 1 - LEFT_OVER else 1.0
-        return _linearised(model, thetas.reshape(-1, thetas.shape[-1]).mean(axis=0), steps, refinements, walk)
+        pivot = thetas.reshape(-1, thetas.shape[-1]).mean(axis=0)
+        return _linearised(model, pivot, steps, refinements, walk, freedom)
 
     def step(
         self, rngs: Rngs, tuning: LaplaceTuning, state: ThetaState, target: Conditional
@@ -80,12 +89,12 @@ class Laplace:
         density = target.log_density(state)
         accepted = np.zeros(len(rngs))
         for _ in range(tuning.steps):
-            theta, log_q = _proposal(rngs, centre, root, target)
+            theta, scaled = _proposal(rngs, centre, root, tuning.freedom, target)
             own = ((state.theta - centre)[:, None] @ lower)[:, 0]
+            log_q = _log_kernel(scaled, tuning.freedom) - _log_kernel(own, tuning.freedom)
             proposal = target.base.state(theta)
             proposed = target.log_density(proposal)
-            log_ratio = proposed - density - (log_q + 0.5 * np.sum(own**2, axis=1))
-            state, density, moved = accept(rngs, state, density, proposal, proposed, log_ratio)
+            state, density, moved = accept(rngs, state, density, proposal, proposed, proposed - density - log_q)
             accepted += moved
         if tuning.walk == 1.0 or rngs[0].random() < tuning.walk:
             p = state.theta.shape[1]
@@ -99,49 +108,68 @@ class Laplace:
         return {"kind": "laplace", "steps": self.steps}
 
 
-def _linearised(model: ThetaModel, pivot: Array, steps: int, refinements: int, walk: float) -> LaplaceTuning:
+def _linearised(
+    model: ThetaModel, pivot: Array, steps: int, refinements: int, walk: float, freedom: float
+) -> LaplaceTuning:
     gradient = model.gradient(pivot)
     lower = np.linalg.cholesky(laplace_precision(model, pivot, gradient))
     p = len(pivot)
     gain = cho_solve((lower, True), (gradient * model.precision[:, :, None]).reshape(-1, p).T)
     pull = cho_solve((lower, True), model.parameters.log_prior_gradient(pivot))
     centre = pivot + pull - gain @ model.simulate(pivot[None]).ravel()
-    return LaplaceTuning(pivot, centre, gain, lower, np.linalg.inv(lower).T, steps, refinements, walk)
+    return LaplaceTuning(pivot, centre, gain, lower, np.linalg.inv(lower).T, steps, refinements, walk, freedom)
 
 
 def _approximation(tuning: LaplaceTuning, target: Conditional) -> tuple[Array, Array, Array]:
     """Centre (c, p), factor of the precision and its inverse (c, p, p): functions of the bias, never of theta."""
     model = target.base
     c = len(target.offset)
-    centre = tuning.centre + target.offset.reshape(c, -1) @ tuning.gain.T
+    # a centre outside the support would hardly ever propose anything inside
+    centre = model.parameters.clipped(tuning.centre + target.offset.reshape(c, -1) @ tuning.gain.T, 1e-6)
     if not tuning.refinements:
         return centre, tuning.lower[None], tuning.root[None]
-    margin = 1e-6 * model.parameters.spread
     for _ in range(tuning.refinements):
-        centre = np.clip(centre, model.parameters.lower + margin, model.parameters.upper - margin)
         state = model.state(centre)
         failed = np.isnan(state.log_prior + state.model.sum(axis=(1, 2)))[:, None]
         bases = np.where(failed, tuning.pivot, centre)
         gradient = np.stack([model.gradient(one) for one in bases])
         precision = np.stack([laplace_precision(model, *one) for one in zip(bases, gradient, strict=True)])
         step = np.linalg.solve(precision, target.score(state, gradient)[..., None])[..., 0]
-        centre = centre + np.where(failed, 0.0, step)
+        centre = model.parameters.clipped(centre + np.where(failed, 0.0, step), 1e-6)
     lower = np.linalg.cholesky(precision)
     return centre, lower, np.linalg.inv(lower).swapaxes(1, 2)
 
 
-def _proposal(rngs: Rngs, centre: Array, root: Array, target: Conditional) -> tuple[Array, Array]:
-    """Draws of N(centre, root root') inside the support, and their log density up to a constant.
+def _proposal(rngs: Rngs, centre: Array, root: Array, freedom: float, target: Conditional) -> tuple[Array, Array]:
+    """theta = centre + root z inside the support, and z: normal, or Student t with ``freedom``.
 
-    Redrawing until inside samples the truncated normal; its unknown constant does not depend on theta and cancels.
+    Redrawing until inside samples the truncated distribution; its unknown constant does not depend on the current
+    theta and cancels.
     """
     p = centre.shape[1]
-    normal = normals(rngs, p)
-    theta = centre + (root @ normal[..., None])[..., 0]
-    for c in np.flatnonzero(~target.base.parameters.inside(theta)):
-        tries = rngs[c].standard_normal((REDRAWS, p))
+    inside = target.base.parameters.inside
+    scaled = np.array([_standard(rng, 1, p, freedom)[0] for rng in rngs])
+    theta = centre + (root @ scaled[..., None])[..., 0]
+    for c in np.flatnonzero(~inside(theta)):
+        tries = _standard(rngs[c], REDRAWS, p, freedom)
         candidates = centre[c] + tries @ root[c if len(root) > 1 else 0].T
-        first = np.flatnonzero(target.base.parameters.inside(candidates))
+        first = np.flatnonzero(inside(candidates))
         if first.size:
-            theta[c], normal[c] = candidates[first[0]], tries[first[0]]
-    return theta, -0.5 * np.sum(normal**2, axis=1)
+            theta[c], scaled[c] = candidates[first[0]], tries[first[0]]
+    return theta, scaled
+
+
+def _standard(rng: np.random.Generator, count: int, p: int, freedom: float) -> Array:
+    """Standard normal vectors, or Student t, (count, p)."""
+    normal = rng.standard_normal((count, p))
+    if freedom == np.inf:
+        return normal
+    return np.asarray(normal / np.sqrt(rng.chisquare(freedom, size=(count, 1)) / freedom))
+
+
+def _log_kernel(z: Array, freedom: float) -> Array:
+    """The log density of ``_standard`` at z (c, p) up to a constant, (c,)."""
+    squared = np.sum(z**2, axis=1)
+    if freedom == np.inf:
+        return np.asarray(-0.5 * squared)
+    return np.asarray(-0.5 * (freedom + z.shape[1]) * np.log1p(squared / freedom))

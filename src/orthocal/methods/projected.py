@@ -189,8 +189,7 @@ class _Run:
                     starts[c] = theta
                     break
         # theta_tilde itself may lie on a bound
-        margin = 1e-9 * parameters.spread
-        return self._model.state(np.clip(starts, parameters.lower + margin, parameters.upper - margin))
+        return self._model.state(parameters.clipped(starts, 1e-9))
 
     def _gradient(self, theta: Array) -> Array:
         gradient = self._problem.simulator.gradient(self._problem.data.x, theta)
