@@ -145,6 +145,14 @@ def test_restricted_deviance_does_not_see_what_the_basis_explains():
     assert moved == pytest.approx(value, rel=1e-10)
 
 
+def test_restricted_deviance_of_a_singular_covariance_is_huge_but_finite():
+    x, z, basis, relative_var = deviance_data()
+    value, gradient = _restricted_deviance(np.log([1.0, 50.0, 50.0, 1e-30]), x, z, np.inf, basis, relative_var)
+    assert np.isfinite(value)
+    assert value > 1e20
+    np.testing.assert_array_equal(gradient, np.zeros(4))
+
+
 def test_cholesky_of_a_well_conditioned_matrix_has_no_jitter():
     x = points(5, 20)
     matrix = 3 * correlation(x, x, LENGTHSCALE, 0.5) + 0.1 * np.eye(20)
@@ -251,6 +259,33 @@ def test_a_hyperparameter_that_ends_on_a_bound_is_named():
     assert "noise" in fit(x, np.sin(x[:, 0]), nu=2.5).at_bound
 
 
+@pytest.mark.parametrize("size", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("span", [0.01, 10.0])
+def test_the_bounds_of_the_search_are_relative_to_the_data_and_the_domain(size, span):
+    x = np.linspace(0, span, 40)[:, None]
+    scale = {"span": np.full(1, span), "relative_var": np.ones(40)}
+    wave, rough = np.sin(10 * x[:, 0] / span), np.where(np.arange(40) % 2, 1.0, -1.0)
+    no_noise = fit_hyperparameters(x, size * wave, 2.5, basis=np.ones((40, 1)), **scale)
+    assert no_noise.noise_var == pytest.approx(1e-8 * np.var(size * wave), rel=0.01)
+    assert no_noise.at_bound == ("noise",)
+    # far from zero without a basis, and no bias to explain it: the noise would have to be 25 times the variance
+    far = fit_hyperparameters(
+        x, size * (5 + rough), 2.5, basis=np.empty((40, 0)), sd=1e-6 * size, lengthscale=np.full(1, span), **scale
+    )
+    assert far.noise_var == pytest.approx(4 * size**2, rel=0.01)
+    assert far.at_bound == ("noise",)
+    # a straight line and no basis for it: longer is better
+    straight = fit_hyperparameters(
+        x, size * x[:, 0] / span, np.inf, basis=np.ones((40, 1)), noise_var=(0.3 * size) ** 2, sd=30 * size, **scale
+    )
+    assert straight.lengthscale == pytest.approx([20 * span], rel=0.01)
+    assert straight.at_bound == ("lengthscale 1",)
+    # a zigzag between neighbours and no noise: shorter is better
+    zigzag = fit_hyperparameters(x, size * rough, np.inf, basis=np.ones((40, 1)), noise_var=(1e-3 * size) ** 2, **scale)
+    assert zigzag.lengthscale == pytest.approx([0.02 * span], rel=0.01)
+    assert "lengthscale 1" in zigzag.at_bound
+
+
 def test_values_that_are_all_zero_give_finite_hyperparameters():
     x = np.linspace(0, 10, 20)[:, None]
     result = fit(x, np.zeros(20), noise_var=0.1)
@@ -277,4 +312,5 @@ def test_many_points_are_thinned(monkeypatch):
 
     monkeypatch.setattr("orthocal.gaussian_process._restricted_deviance", counted)
     fit(x, z)
-    assert set(seen) == {(LIKELIHOOD_POINTS,) * 4}
+    assert max(seen) == seen[-1] == (LIKELIHOOD_POINTS,) * 4
+    assert all(len(set(lengths)) == 1 for lengths in seen)

@@ -151,6 +151,26 @@ def test_a_start_where_the_gradient_is_nan_is_skipped():
     np.testing.assert_allclose(problem.theta_tilde, [3.0], rtol=1e-8)
 
 
+def test_a_start_where_the_simulator_gives_nan_but_the_gradient_is_finite_is_skipped():
+    simulator = Simulator(
+        lambda x, theta: theta[0] * x[:, 0] if theta[0] > 0 else np.full(len(x), np.nan), lambda x, theta: x[:, 0]
+    )
+    problem = Problem(X, 3 * X[:, 0], simulator, {"a": stats.norm(0, 10)}, noise_cov=1.0, starts=[[-5.0], [4.0]])
+    assert len(problem.minima) == 1
+    np.testing.assert_allclose(problem.theta_tilde, [3.0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_minima_do_not_depend_on_the_units_of_theta(unit):
+    def square(x, theta):
+        return (theta[0] / unit) ** 2 * x[:, 0] + theta[1] / unit
+
+    priors = {"a": stats.norm(0, 2 * unit), "b": stats.norm(0, 2 * unit)}
+    minima, _ = search(square, priors, 4 * X - 1 + WAVE)
+    assert len(minima) == 2
+    np.testing.assert_allclose([one.theta / unit for one in minima], [[2, -1], [-2, -1]], atol=0.1)
+
+
 def test_nan_at_every_start_is_an_error_that_names_theta():
     with pytest.raises(NonFiniteError, match="NaN or infinity at a = "):
         search(lambda x, theta: np.full(len(x), np.nan), {"a": stats.norm(0, 10)}, 3 * X)

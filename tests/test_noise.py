@@ -74,6 +74,7 @@ def test_equal_variances_for_every_point_are_one_variance():
         (-0.04, 5, 1, r"noise_cov is -0\.04: a variance must be positive"),
         ([[-1.0]], 5, 1, "must be positive"),
         (np.array([1.0, 2.0, 0.0, -1.0, 1.0])[:, None, None], 5, 1, "not positive in row 2"),
+        (np.array([1.0, 2.0, 1.0, 0.0, 1.0])[:, None, None], 5, 1, "not positive in row 3"),
         (-1.0, 5, 2, "not positive definite"),
         ([1.0, 0.0], 5, 2, "not positive definite"),
         ([1.0, -2.0], 5, 2, "not positive definite"),
@@ -171,6 +172,28 @@ def test_estimated_variance_follows_the_units():
     moved = field_data(data.x * 250 - 40, data.y * 1e4 + 3e5, None, None)
     reference = estimated_noise(data, np.ones(1)).cov[0, 0]
     assert estimated_noise(moved, np.full(1, 250.0)).cov[0, 0] == pytest.approx(1e8 * reference, rel=1e-3)
+
+
+@pytest.mark.parametrize("slope", [30.0, -1000.0])
+def test_estimated_variance_does_not_see_a_linear_trend(slope):
+    data = model1(1)
+    tilted = field_data(data.x, data.y + slope * data.x, None, None)
+    reference = estimated_noise(data, np.ones(1)).cov[0, 0]
+    assert estimated_noise(tilted, np.ones(1)).cov[0, 0] == pytest.approx(reference, rel=1e-3)
+
+
+def test_estimated_variance_with_inputs_that_depend_on_each_other():
+    data = model1(2)
+    doubled = field_data(np.column_stack([data.x, 3 - 2 * data.x]), data.y, None, None)
+    assert 0.028 < estimated_noise(doubled, np.array([1.0, 2.0])).cov[0, 0] < 0.055
+
+
+def test_the_fewest_observations_that_give_an_estimate():
+    data = field_data([0.0, 0.0, 0.5, 1.0, 1.0], [-1.0, 1.0, 0.0, 1.0, 3.0], None, None)
+    # scatter about the line 2 x - 0.2, in 3 degrees of freedom
+    line = np.polyval(np.polyfit(data.x[:, 0], data.y[:, 0], 1), data.x[:, 0])
+    expected = np.sum((data.y[:, 0] - line) ** 2) / 3
+    assert estimated_noise(data, np.ones(1)).cov[0, 0] == pytest.approx(expected, rel=0.05)
 
 
 @pytest.mark.parametrize(("n", "d"), [(4, 1), (1, 1), (5, 2)])

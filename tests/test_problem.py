@@ -164,6 +164,27 @@ def test_a_parameter_without_effect_is_named(gradient):
         _ = problem.sensitivity
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("noise_var", [1e-8, 1.0])
+@pytest.mark.parametrize(("effect", "none"), [(5e-8, False), (2e-9, True)])
+def test_an_effect_counts_as_none_relative_to_y_and_to_the_prior(unit, noise_var, effect, none):
+    # a change of b by its prior sd changes the model by the share ``effect`` of the size of y
+    slope = effect * np.sqrt(np.mean(Y**2)) / unit
+    problem = make(
+        simulator=Simulator(
+            lambda x, theta: theta[0] * x + slope * theta[1],
+            lambda x, theta: np.stack([x, np.full_like(x, slope)], axis=1),
+        ),
+        parameters={"a": stats.norm(0, 10), "b": stats.norm(0, unit)},
+        noise_cov=noise_var,
+    )
+    if none:
+        with pytest.raises(IdentifiabilityError, match="parameter 'b' has no effect"):
+            _ = problem.sensitivity
+    else:
+        assert problem.sensitivity.weakest > 0.1
+
+
 def test_a_parameter_that_acts_outside_the_data_only_is_named():
     # theta_b acts on x > 1, the data end there: the finite projection cannot see it
     problem = make(
@@ -319,6 +340,10 @@ def test_the_constructor_does_not_call_the_simulator():
     assert make().simulator.calls == 0
 
 
+def test_one_start_is_enough():
+    np.testing.assert_allclose(make(starts=1).theta_tilde, make(starts=8).theta_tilde, rtol=1e-7)
+
+
 def test_given_starts_are_used():
     x, y = MODEL2.simulate(np.random.default_rng(4))
     problem = MODEL2.problem(x, y, starts=[[0.78, 0.72]])
@@ -356,18 +381,40 @@ def test_gradient_error_of_a_right_gradient_is_small():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "error"),
+    "wrong",
     [
-        (lambda x, theta: line_gradient(x, theta) * [1.0, 1.1], 0.1),
-        (lambda x, theta: -line_gradient(x, theta), 2.0),
-        (lambda x, theta: line_gradient(x, theta)[:, ::-1], 1.0),
-        (lambda x, theta: line_gradient(x, theta) + 0.01, 0.01),
+        lambda x, theta: line_gradient(x, theta) * [1.0, 1.1],
+        lambda x, theta: line_gradient(x, theta) * [0.8, 1.0],
+        lambda x, theta: -line_gradient(x, theta),
+        lambda x, theta: line_gradient(x, theta)[:, ::-1],
+        lambda x, theta: line_gradient(x, theta) + 0.01,
     ],
-    ids=["scaled", "sign", "order", "shift"],
+    ids=["second scaled", "first scaled", "sign", "order", "shift"],
 )
-def test_gradient_error_flags_a_wrong_gradient(wrong, error):
-    problem = make(simulator=Simulator(line, wrong))
-    assert 0.9 * error < problem.gradient_error < 3 * error
+def test_gradient_error_flags_a_wrong_gradient(wrong):
+    # relative to the root mean square of each parameter's gradient
+    right = line_gradient(X, None)
+    expected = np.max(np.abs(wrong(X, None) - right) / np.sqrt(np.mean(right**2, axis=0)))
+    assert expected >= 0.01
+    assert make(simulator=Simulator(line, wrong)).gradient_error == pytest.approx(expected, rel=1e-4)
+
+
+def test_gradient_error_of_two_outcomes_is_relative_to_both():
+    right = pair_gradient(X)
+    wrong = right.copy()
+    wrong[7, 1, 1] += 0.5
+    problem = make_pair(simulator=Simulator(pair, lambda x, theta: wrong))
+    expected = 0.5 / np.sqrt(np.mean(right[:, :, 1] ** 2))
+    assert problem.gradient_error == pytest.approx(expected, rel=1e-4)
+
+
+def test_gradient_error_flags_the_gradient_of_a_parameter_without_effect():
+    problem = make(
+        simulator=Simulator(
+            lambda x, theta: theta[0] * x + 0 * theta[1], lambda x, theta: line_gradient(x, theta)[:, ::-1] * [1, 0.3]
+        )
+    )
+    assert problem.gradient_error == pytest.approx(0.3)
 
 
 def test_gradient_error_is_none_for_differences():

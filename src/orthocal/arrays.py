@@ -22,9 +22,12 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 def as_floats(value: Any, name: str) -> Array:
     """``value`` as an array of floats, or an error that names it."""
     try:
-        return np.array(value, dtype=np.float64)
+        array = np.asarray(value)
+        if np.iscomplexobj(array):
+            raise InputError(f"{name} must be real numbers, not complex ones")
+        return np.array(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be numbers: {error}") from None
+        raise error if isinstance(error, InputError) else InputError(f"{name} must be numbers: {error}") from None
 
 
 def as_columns(value: Any, name: str) -> Array:
@@ -35,6 +38,21 @@ def as_columns(value: Any, name: str) -> Array:
     if array.ndim != 2:
         raise InputError(f"{name} has {array.ndim} dimensions: give one row a point and one column a variable")
     return array
+
+
+def is_symmetric(matrix: Array) -> bool:
+    """Whether a covariance matrix equals its transpose, but for rounding."""
+    scale = np.sqrt(np.abs(np.diag(matrix)))
+    return bool(np.all(np.abs(matrix - matrix.T) <= 1e-8 * np.outer(scale, scale)))
+
+
+def is_positive_definite(matrix: Array) -> bool:
+    """Whether a symmetric matrix is positive definite, whatever the units of its rows."""
+    diagonal = np.diag(matrix)
+    if not np.isfinite(matrix).all() or (diagonal <= 0).any():
+        return False
+    scale = np.sqrt(diagonal)
+    return bool(np.linalg.eigvalsh(matrix / np.outer(scale, scale)).min() > 1e-12)
 
 
 def unique_rows(*blocks: Array) -> tuple[Array, list[IntArray]]:

@@ -63,10 +63,12 @@ class Box:
             raise InputError("the corners of a box are numbers or one number an input")
         if not (np.isfinite(self.lower).all() and np.isfinite(self.upper).all()):
             raise InputError("the corners of a box must be finite")
-        if len({self.lower.size, self.upper.size} - {1}) > 1 or not np.all(self.lower < self.upper):
+        if len({self.lower.size, self.upper.size} - {1}) > 1:
+            raise InputError(f"Box({lower}, {upper}): the corners have {self.lower.size} and {self.upper.size} numbers")
+        if not np.all(self.lower < self.upper):
             raise InputError(f"Box({lower}, {upper}) is empty: every upper bound must exceed its lower bound")
-        if nodes is not None and nodes < 2:
-            raise InputError(f"nodes={nodes}: a quadrature rule needs at least 2 nodes")
+        if nodes is not None and (not isinstance(nodes, int | np.integer) or nodes < 2):
+            raise InputError(f"nodes={nodes}: a quadrature rule needs a whole number of nodes, at least 2")
 
     def __repr__(self) -> str:
         return f"Box({self.lower.tolist()}, {self.upper.tolist()})"

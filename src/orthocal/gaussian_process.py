@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 
 from .arrays import Array, IntArray
 from .errors import InputError
@@ -158,9 +159,11 @@ def fit_hyperparameters(
             np.log(np.concatenate([[sd_start * size], length_start * span, [noise_start * size**2]]))
             for sd_start, length_start, noise_start in ((1.0, 0.3, 0.1), (0.3, 1.0, 0.5), (1.0, 0.1, 0.02))
         ]
-        values = min((search(start, SEARCH_POINTS) for start in starts), key=lambda found: found[0])[1]
-        if len(x) > SEARCH_POINTS:
-            values = search(values, LIKELIHOOD_POINTS)[1]
+        # one BLAS thread: the result must not depend on their number
+        with threadpool_limits(limits=1, user_api="blas"):
+            values = min((search(start, SEARCH_POINTS) for start in starts), key=lambda found: found[0])[1]
+            if len(x) > SEARCH_POINTS:
+                values = search(values, LIKELIHOOD_POINTS)[1]
     labels = ["sd", *[f"lengthscale {j + 1}" for j in range(d)], "noise"]
     near = free & ((values < lower + 1e-3) | (values > upper - 1e-3))
     return Hyperparameters(

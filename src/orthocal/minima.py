@@ -53,6 +53,7 @@ def find_minima(
         return np.asarray(-np.einsum("kl,nlp->nkp", root, gradient).reshape(y.size, -1))
 
     found: list[Minimum] = []
+    unfinished: list[Minimum] = []
     failure: NonFiniteError | None = None
     for start in progress_bar(starts, "best fit", progress):
         try:
@@ -73,23 +74,26 @@ def find_minima(
             failure = error
             continue
         candidate = Minimum(fit.x, float(2 * fit.cost))
-        if np.isfinite(candidate.loss) and not any(_same(candidate, one, parameters) for one in found):
-            found.append(candidate)
+        converged = found if fit.success else unfinished
+        if np.isfinite(candidate.loss) and not any(_same(candidate, one, parameters) for one in converged):
+            converged.append(candidate)
+    found = found or unfinished
     if not found:
         raise failure or SimulatorError("no start of the search for theta_tilde converged: check the simulator")
-    return _ordered(found, parameters)
+    return _ordered(found, parameters, float(np.sum((y @ root.T) ** 2)))
 
 
 def _same(a: Minimum, b: Minimum, parameters: Parameters) -> bool:
     return bool(np.all(np.abs(a.theta - b.theta) < SAME_MINIMUM * parameters.spread))
 
 
-def _ordered(found: list[Minimum], parameters: Parameters) -> tuple[Minimum, ...]:
+def _ordered(found: list[Minimum], parameters: Parameters, size: float) -> tuple[Minimum, ...]:
+    """Best first; ``size`` is the loss of a simulator that gives zero, the scale on which a loss is zero."""
     best = min(one.loss for one in found)
+    tolerance = SAME_LOSS * max(best, 1e-10 * size)
 
     def key(one: Minimum) -> tuple[float, ...]:
-        tie = round((one.loss - best) / (SAME_LOSS * max(best, 1e-300)))
-        rank = 0.0 if tie <= 1 else one.loss - best
+        rank = 0.0 if one.loss - best <= tolerance else one.loss - best
         density = round(float(parameters.log_prior(one.theta)), 5)
         rounded = np.round(one.theta / parameters.spread, 3)
         return (rank, -density, float(np.sum(rounded < 0)), *rounded)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, as_floats
+from .arrays import Array, as_floats, is_positive_definite, is_symmetric
 from .data import FieldData
 from .errors import InputError
 from .gaussian_process import fit_hyperparameters
@@ -120,8 +120,7 @@ def _noise_by_point(given: Array) -> Noise:
 def _check_covariance(cov: Array, name: str) -> None:
     if len(cov) == 1 and cov[0, 0] <= 0:
         raise InputError(f"{name} is {cov[0, 0]:g}: a variance must be positive")
-    if not np.allclose(cov, cov.T, rtol=1e-8, atol=0):
+    if not is_symmetric(cov):
         raise InputError(f"{name} is not symmetric: a covariance matrix equals its transpose")
-    sd = np.sqrt(np.abs(np.diag(cov)))
-    if (np.diag(cov) <= 0).any() or np.linalg.eigvalsh(cov / np.outer(sd, sd)).min() <= 1e-12:
+    if not is_positive_definite(cov):
         raise InputError(f"{name} is not positive definite: check its variances and correlations")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.stats import qmc
+from scipy.stats import qmc, rv_continuous
 
 from .arrays import Array, BoolArray
 from .errors import InputError
@@ -132,20 +132,23 @@ def _checked_name(name: Any) -> str:
 
 
 def _checked_range(name: str, prior: Distribution) -> tuple[float, float, float, float]:
-    if not all(hasattr(prior, method) for method in ("logpdf", "ppf", "support")):
+    complete = all(hasattr(prior, method) for method in ("logpdf", "ppf", "support"))
+    if not complete or isinstance(prior, type | rv_continuous):
         raise InputError(
             f"the prior of {name!r} is {type(prior).__name__}: give a frozen continuous "
             "scipy.stats distribution of one number, for instance scipy.stats.norm(0, 10)"
         )
-    quantiles = np.asarray(prior.ppf(np.array(0.5)))
-    if quantiles.shape != ():
+    with np.errstate(all="ignore"):
+        quantiles = [np.asarray(prior.ppf(u)) for u in (0.16, 0.5, 0.84)]
+        height = np.asarray(prior.logpdf(quantiles[1]))
+    if quantiles[1].shape != ():
         raise InputError(
-            f"the prior of {name!r} has length {quantiles.size}: each parameter is one number with one prior, "
+            f"the prior of {name!r} has length {quantiles[1].size}: each parameter is one number with one prior, "
             "give a distribution a parameter"
         )
-    low, median, high = (float(prior.ppf(u)) for u in (0.16, 0.5, 0.84))
+    low, median, high = map(float, quantiles)
     lower, upper = (float(bound) for bound in prior.support())
-    if not np.isfinite([low, median, high]).all() or high <= low:
+    if not np.isfinite([low, median, high, float(height)]).all() or high <= low:
         raise InputError(f"the prior of {name!r} is not a proper distribution: check its location and scale")
     return lower, upper, median, (high - low) / 2
 

@@ -7,15 +7,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from .arrays import Array, as_floats
+from .arrays import Array, as_floats, is_positive_definite, is_symmetric
 from .data import field_data
 from .domain import Box, Domain, Rule
 from .errors import IdentifiabilityError, InputError
 from .minima import Minimum, find_minima
 from .noise import Noise, estimated_noise, known_noise
 from .parameters import Distribution, Parameters
-from .projection import Sensitivity, quadrature_error, sensitivity
+from .projection import Sensitivity, gram_matrix, quadrature_error, sensitivity
 from .simulator import BoundSimulator
 
 #: starts of the search for theta_tilde
@@ -71,6 +72,8 @@ class Problem:
                 f"{self.data.y.size} observations cannot determine {self.parameters.p} parameters: "
                 "give more data or fix some parameters"
             )
+        if domain is not None and not hasattr(domain, "rules"):
+            raise InputError(f"domain={domain!r}: give oc.Box(lower, upper) or oc.Points(nodes, weights)")
         self.domain_given = domain is not None
         self.domain = _bounding_box(self.data.x) if domain is None else domain
         self.domain.check(self.data.x)
@@ -112,9 +115,11 @@ class Problem:
     def find_minima(self, progress: bool = False) -> tuple[Minimum, ...]:
         """Search for the minima, once."""
         if "_found" not in self.__dict__:
-            self._found = find_minima(
-                self.simulator, self.parameters, self.data.x, self.data.y, self.weight, self._starts, progress
-            )
+            # one BLAS thread: the result must not depend on their number
+            with threadpool_limits(limits=1, user_api="blas"):
+                self._found = find_minima(
+                    self.simulator, self.parameters, self.data.x, self.data.y, self.weight, self._starts, progress
+                )
         return self._found
 
     @cached_property
@@ -170,15 +175,15 @@ class Problem:
         coarse = self.domain.rules(self.data.d)[1]
         if coarse is None:
             return None
-        gram = self._sensitivity(self.whitened_gradient(coarse.nodes), coarse.weights).gram
+        gram = gram_matrix(self.whitened_gradient(coarse.nodes), coarse.weights, self.metric)
         return quadrature_error(self.sensitivity.gram, gram)
 
     @cached_property
     def gradient_error(self) -> float | None:
         """Largest difference of a given gradient from central differences, relative; None where none is given."""
-        if self.simulator.gradient_kind in ("auto", "difference"):
-            return None
         given = self.simulator.gradient(self.data.x, self.theta_tilde)
+        if self.simulator.gradient_kind == "difference":
+            return None
         reference = self.simulator.difference_gradient(self.data.x, self.theta_tilde)
         size = np.sqrt(np.mean(reference**2, axis=(0, 1)))
         return float(np.max(np.abs(given - reference).max(axis=(0, 1)) / np.where(size > 0, size, 1.0)))
@@ -204,7 +209,7 @@ class Problem:
                 raise InputError(f"starts={starts}: the search needs at least one start")
             return self.parameters.starts(int(starts))
         points = np.atleast_2d(as_floats(starts, "starts"))
-        if points.shape[1] != self.parameters.p:
+        if points.ndim != 2 or points.shape[1] != self.parameters.p or not len(points):
             raise InputError(
                 f"starts has shape {points.shape}: give a number, or one column a parameter ({self.parameters.p})"
             )
@@ -231,7 +236,7 @@ def _checked_weight(weight: Any, q: int) -> Array | str:
     matrix = np.atleast_2d(as_floats(weight, "loss_weight"))
     if matrix.shape != (q, q):
         raise InputError(f"y has {q} outcomes but loss_weight has shape {matrix.shape}: give a ({q}, {q}) matrix")
-    if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
+    if not np.isfinite(matrix).all() or not is_symmetric(matrix) or not is_positive_definite(matrix):
         raise InputError("loss_weight is not symmetric and positive definite")
     return matrix
 

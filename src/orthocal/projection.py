@@ -102,6 +102,11 @@ class Sensitivity:
     weakest: float
 
 
+def gram_matrix(gradient: Array, weights: Array, metric: Array) -> Array:
+    """Q_jl = <g_j, g_l>, (p, p), from gradients (k, q, p)."""
+    return np.asarray(np.einsum("k,kqi,qr,krj->ij", weights, gradient, metric, gradient))
+
+
 def sensitivity(
     gradient: Array, weights: Array, metric: Array, names: tuple[str, ...], floor: Array | float = 0.0
 ) -> Sensitivity:
@@ -128,7 +133,7 @@ def sensitivity(
             "simulator answers to a combination of them only. Fix one of them, or calibrate the combination"
         )
     triangle = np.linalg.qr(scaled)[1]
-    return Sensitivity(scaled.T @ scaled, triangle, float(singular[-1]))
+    return Sensitivity(gram_matrix(gradient, weights, metric), triangle, float(singular[-1]))
 
 
 def functional_projection(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from time import perf_counter
 from traceback import extract_tb
@@ -70,18 +71,18 @@ class BoundSimulator:
         self._q = q
         self.flat_x = flat_x
         self._settled = False
+        self._in_double = False
         self.calls = 0
         self.seconds = 0.0
         self.failures = 0
-        gradient = getattr(simulator, "gradient", "auto")
+        gradient = getattr(simulator, "gradient", None) or "auto"
         self._given_gradient = gradient if callable(gradient) else None
         self._jacobian: Callable[[Array, Array], Any] | None = None
         self.gradient_kind = "given" if callable(gradient) else str(gradient)
 
     def evaluate(self, x: Array, theta: Array) -> Array:
         """f(x, theta), (m, q). A value that is not finite comes back as NaN in every cell."""
-        output = self._settle(x, theta) if not self._settled else self._call(self._function, x, theta)
-        model = self._shaped(np.asarray(output, dtype=np.float64), (len(x), self._q), "simulator")
+        model = self._model(x, theta) if self._settled else self._settle(x, theta)
         if not np.isfinite(model).all():
             self.failures += 1
             return np.full((len(x), self._q), np.nan)
@@ -114,8 +115,7 @@ class BoundSimulator:
             output = self._call(self._given_gradient, x, theta)
         else:
             output = self._call(self._jax_jacobian(), x, theta)
-        shape = (len(x), self._q, len(self._support.names))
-        gradient = self._shaped(np.asarray(output, dtype=np.float64), shape, "gradient")
+        gradient = self._shaped(output, (len(x), self._q, len(self._support.names)), "gradient")
         if not np.isfinite(gradient).all():
             raise NonFiniteError(
                 f"the gradient is NaN or infinite at {self._support.describe(theta)}: mend it there, "
@@ -127,8 +127,10 @@ class BoundSimulator:
         """df/dtheta by central differences, one-sided of second order beside a bound of the support."""
         support = self._support
         size = np.clip(np.abs(theta), 0.1 * support.spread, support.spread)
+        # the steps that are made, not those that were meant: theta + h is rounded
+        steps = (theta + DIFFERENCE_STEP * size) - theta
         columns = []
-        for j, h in enumerate(DIFFERENCE_STEP * size):
+        for j, h in enumerate(steps):
 
             def at(shift: float, j: int = j) -> Array:
                 moved = theta.copy()
@@ -144,28 +146,36 @@ class BoundSimulator:
             columns.append(column)
         return np.stack(columns, axis=-1)
 
-    def _settle(self, x: Array, theta: Array) -> Any:
+    def _settle(self, x: Array, theta: Array) -> Array:
         """The first call: one input may be a vector or a column for the user; take the form that works."""
         try:
-            output = self._call(self._function, x, theta)
-            self._shaped(np.asarray(output, dtype=np.float64), (len(x), self._q), "simulator")
-        except (SimulatorError, TypeError, ValueError) as error:
+            model = self._model(x, theta)
+        except SimulatorError as error:
             if x.shape[1] > 1:
                 raise
             self.flat_x = not self.flat_x
             try:
-                output = self._call(self._function, x, theta)
-                self._shaped(np.asarray(output, dtype=np.float64), (len(x), self._q), "simulator")
-            except (SimulatorError, TypeError, ValueError):
+                model = self._model(x, theta)
+            except SimulatorError:
+                self.flat_x = not self.flat_x
                 raise error from None
         self._settled = True
-        return output
+        return model
+
+    def _model(self, x: Array, theta: Array) -> Array:
+        output = self._call(self._function, x, theta)
+        if not self._in_double and type(output).__module__.startswith("jax"):
+            # JAX computes in single precision unless told otherwise
+            self._in_double = True
+            output = self._call(self._function, x, theta)
+        return self._shaped(output, (len(x), self._q), "simulator")
 
     def _call(self, function: Callable[[Array, Array], Any], x: Array, theta: Array) -> Any:
         started = perf_counter()
         try:
-            # a copy: the user's code must not be able to change our state
-            return function(x[:, 0] if self.flat_x else x, theta.copy())
+            # copies: the user's code must not be able to change our state
+            with self._precision():
+                return function((x[:, 0] if self.flat_x else x).copy(), theta.copy())
         except Exception as error:
             place = extract_tb(error.__traceback__)[-1]
             raise SimulatorError(
@@ -176,16 +186,18 @@ class BoundSimulator:
             self.calls += 1
             self.seconds += perf_counter() - started
 
-    def _shaped(self, array: Array, shape: tuple[int, ...], what: str) -> Array:
+    def _shaped(self, output: Any, shape: tuple[int, ...], what: str) -> Array:
+        """The user's output as a new array of floats; axes of length one but the points' may be left out."""
+        try:
+            array = np.array(output, dtype=np.float64) if not np.iscomplexobj(output) else None
+        except (TypeError, ValueError):
+            array = None
+        if array is None:
+            raise SimulatorError(f"the {what} returned {type(output).__name__}: expected an array of real numbers")
         if array.shape == shape:
             return array
-        # axes of length one (one outcome, one parameter) may be left out, the points' axis may not
         squeezed = (shape[0], *(size for size in shape[1:] if size > 1))
-        if (
-            not array.ndim
-            or array.shape[0] != shape[0]
-            or ((array.shape[0], *(size for size in array.shape[1:] if size > 1)) != squeezed)
-        ):
+        if array.shape[:1] != shape[:1] or (shape[0], *(size for size in array.shape[1:] if size > 1)) != squeezed:
             expected = " or ".join(str(one) for one in sorted({shape, squeezed}, key=len))
             raise SimulatorError(
                 f"the {what} returned an array of shape {array.shape} for {shape[0]} points: expected {expected}"
@@ -197,7 +209,8 @@ class BoundSimulator:
         if "jax" not in sys.modules:
             return "difference"
         try:
-            output = np.asarray(self._jax_jacobian()(x[:, 0] if self.flat_x else x, theta))
+            with self._precision():
+                output = self._jax_jacobian()(x[:, 0] if self.flat_x else x, theta)
             self._shaped(output, (len(x), self._q, len(self._support.names)), "gradient")
         except Exception:  # any failure to trace means: not a JAX function
             return "difference"
@@ -211,11 +224,15 @@ class BoundSimulator:
                 raise InputError(
                     'gradient="jax" needs JAX: install orthocal[jax], or use gradient="difference"'
                 ) from None
-            jacobian = jax.jit(jax.jacfwd(self._function, argnums=1))
-
-            def in_double(x: Array, theta: Array) -> Any:
-                with jax.enable_x64(True):
-                    return np.asarray(jacobian(x, theta))
-
-            self._jacobian = in_double
+            self._in_double = True
+            self._jacobian = jax.jit(jax.jacfwd(self._function, argnums=1))
         return self._jacobian
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        """The context of a call: double precision for JAX, nothing otherwise."""
+        if not self._in_double:
+            return nullcontext()
+        import jax
+
+        context: AbstractContextManager[Any] = jax.enable_x64(True)
+        return context
