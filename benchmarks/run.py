@@ -11,10 +11,10 @@ from time import process_time
 
 import numpy as np
 from arviz_stats.base import array_stats
-from plain_algorithm import plain_algorithm
 
 import orthocal as oc
 from orthocal.studies import MODEL1, MODEL2, MODEL3
+from plain_algorithm import plain_algorithm
 
 CHAINS, DRAWS, WARMUP, REPEATS = 4, 1000, 200, 3
 
