@@ -245,7 +245,7 @@ def test_simulator_calls_are_counted_and_timed():
 
     counted: list[int] = []
     x, y = MODEL1.simulate(np.random.default_rng(0), n=20)
-    problem = _problem(x, y, slow)
+    problem = _problem(x, y, oc.Simulator(slow, gradient="difference"))
     oc.calibrate(problem, oc.methods.Projected(GP), **QUICK)
     assert problem.simulator.calls == len(counted)
     assert problem.simulator.seconds > 1e-4 * len(counted)

@@ -71,13 +71,13 @@ class Posterior:
         return theta_draws(self.data)
 
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
-        """One row a parameter: mean, sd, equal-tailed interval, effective sample sizes, R-hat, Monte-Carlo errors."""
+        """One row a parameter: mean, sd, equal-tailed interval, effective sample sizes and R-hat."""
         from arviz_stats import summary
 
         variables = json.loads(self.data.attrs["variables"])
         table: pd.DataFrame = summary(self.data, var_names=variables, ci_prob=interval, ci_kind="eti", round_to="none")
         table.index = pd.Index(self.parameter_names, name="parameter")
-        return table.astype(float)
+        return table.drop(columns=["mcse_mean", "mcse_sd"]).astype(float)
 
     def predict(self, x_new: Any = None, draws: int | None = None, seed: int | None = None) -> xr.Dataset:
         """Predictions at x_new, or at the data points.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from time import perf_counter
 from traceback import extract_tb
@@ -66,12 +65,11 @@ class BoundSimulator:
     def __init__(self, simulator: Any, support: Support, q: int, flat_x: bool) -> None:
         if not callable(simulator):
             raise InputError(f"the simulator is {type(simulator).__name__}: give a function f(x, theta)")
-        self._function = simulator
+        self._function = self._user_function = simulator
         self._support = support
         self._q = q
         self.flat_x = flat_x
         self._settled = False
-        self._in_double = False
         self.calls = 0
         self.seconds = 0.0
         self.failures = 0
@@ -164,18 +162,27 @@ class BoundSimulator:
 
     def _model(self, x: Array, theta: Array) -> Array:
         output = self._call(self._function, x, theta)
-        if not self._in_double and type(output).__module__.startswith("jax"):
-            # JAX computes in single precision unless told otherwise
-            self._in_double = True
-            output = self._call(self._function, x, theta)
+        if not self._settled and type(output).__module__.startswith("jax"):
+            # JAX computes in single precision and step by step unless told otherwise
+            self._function, output = self._compiled(self._function, x, theta)
         return self._shaped(output, (len(x), self._q), "simulator")
+
+    def _compiled(self, function: Callable[[Array, Array], Any], x: Array, theta: Array) -> tuple[Any, Any]:
+        """A JAX function in double precision, compiled where that is possible, and its output."""
+        import jax
+
+        for candidate in (_in_double(jax.jit(function)), _in_double(function)):
+            try:
+                return candidate, self._call(candidate, x, theta)
+            except SimulatorError as error:
+                failure = error
+        raise failure
 
     def _call(self, function: Callable[[Array, Array], Any], x: Array, theta: Array) -> Any:
         started = perf_counter()
         try:
             # copies: the user's code must not be able to change our state
-            with self._precision():
-                return function((x[:, 0] if self.flat_x else x).copy(), theta.copy())
+            return function((x[:, 0] if self.flat_x else x).copy(), theta.copy())
         except Exception as error:
             place = extract_tb(error.__traceback__)[-1]
             raise SimulatorError(
@@ -209,8 +216,7 @@ class BoundSimulator:
         if "jax" not in sys.modules:
             return "difference"
         try:
-            with self._precision():
-                output = self._jax_jacobian()(x[:, 0] if self.flat_x else x, theta)
+            output = self._call(self._jax_jacobian(), x, theta)
             self._shaped(output, (len(x), self._q, len(self._support.names)), "gradient")
         except Exception:  # any failure to trace means: not a JAX function
             return "difference"
@@ -224,15 +230,16 @@ class BoundSimulator:
                 raise InputError(
                     'gradient="jax" needs JAX: install orthocal[jax], or use gradient="difference"'
                 ) from None
-            self._in_double = True
-            self._jacobian = jax.jit(jax.jacfwd(self._function, argnums=1))
+            self._jacobian = _in_double(jax.jit(jax.jacfwd(self._user_function, argnums=1)))
         return self._jacobian
 
-    def _precision(self) -> AbstractContextManager[Any]:
-        """The context of a call: double precision for JAX, nothing otherwise."""
-        if not self._in_double:
-            return nullcontext()
-        import jax
 
-        context: AbstractContextManager[Any] = jax.enable_x64(True)
-        return context
+def _in_double(function: Callable[[Array, Array], Any]) -> Callable[[Array, Array], Any]:
+    """A JAX function whose calls are in double precision and give NumPy arrays."""
+    import jax
+
+    def call(x: Array, theta: Array) -> Any:
+        with jax.enable_x64(True):
+            return np.asarray(function(x, theta))
+
+    return call
