@@ -18,6 +18,7 @@ from .errors import InputError, OrthocalWarning
 from .methods import Draws, Method, Plan, method_by_name
 from .posterior import Posterior
 from .problem import Problem
+from .progress import progress_shown
 from .store import FORMAT
 
 #: quantiles of each prior that are kept for plots
@@ -54,10 +55,10 @@ def calibrate(
         if not isinstance(value, int | np.integer) or value < least:
             raise InputError(f"{name}={value!r}: give a whole number of at least {least}")
     sequence = np.random.SeedSequence(seed)
-    plan = Plan(int(draws), int(warmup), [np.random.default_rng(one) for one in sequence.spawn(chains)], progress)
+    plan = Plan(int(draws), int(warmup), [np.random.default_rng(one) for one in sequence.spawn(chains)])
     calls, spent, started = problem.simulator.calls, problem.simulator.seconds, perf_counter()
     # one BLAS thread: sums in another order would change the draws
-    with threadpool_limits(limits=1, user_api="blas"):
+    with threadpool_limits(limits=1, user_api="blas"), progress_shown(progress):
         result = chosen.run(problem, plan)
         checks = {
             "quadrature_error": problem.quadrature_error,

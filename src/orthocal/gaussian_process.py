@@ -10,6 +10,7 @@ C(x, x') = sd^2 k(r),  r^2 = sum_j (x_j - x'_j)^2 / lengthscale_j^2, with
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from .arrays import Array, IntArray
 from .errors import InputError
+from .progress import progress_bar
 
 SMOOTHNESSES = (0.5, 1.5, 2.5, np.inf)
 #: the cost of a likelihood is cubic: the search starts on few points and ends on more
@@ -136,7 +138,10 @@ def fit_hyperparameters(
         sample = _sample(len(x), points)
         part = (x[sample], z[sample], nu, basis[sample], relative_var[sample])
 
+        ticks = iter(progress_bar(itertools.count(), "hyperparameters"))
+
         def objective(free_values: Array) -> tuple[float, Array]:
+            next(ticks)
             full = fixed.copy()
             full[free] = free_values
             value, gradient = _restricted_deviance(full, *part)

@@ -36,7 +36,6 @@ def find_minima(
     y: Array,
     weight: Array,
     starts: Array,
-    progress: bool = False,
 ) -> tuple[Minimum, ...]:
     """Every distinct local minimum reached from ``starts`` (s, p), best first.
 
@@ -55,7 +54,7 @@ def find_minima(
     found: list[Minimum] = []
     unfinished: list[Minimum] = []
     failure: NonFiniteError | None = None
-    for start in progress_bar(starts, "best fit", progress):
+    for start in progress_bar(starts, "best fit"):
         try:
             if not np.isfinite(residual(start)).all():
                 simulator.required(x, start)

@@ -18,6 +18,7 @@ from .data import new_inputs
 from .errors import InputError, SimulatorError
 from .parameters import Support
 from .predict import prediction, theta_draws, unprojected_bias
+from .progress import progress_shown
 from .simulator import BoundSimulator
 from .store import stored
 
@@ -102,7 +103,8 @@ class Posterior:
                 "this posterior was loaded from a file, and a file holds no simulator: "
                 "load it with oc.load(path, simulator=f) to predict at new points"
             )
-        return prediction(self.data, self._simulator, inputs, self._kept(draws), self._rng(seed))
+        with progress_shown(True):
+            return prediction(self.data, self._simulator, inputs, self._kept(draws), self._rng(seed))
 
     def check(self) -> Findings:
         """What is fine, what is not, and what to do, in plain words."""
@@ -134,7 +136,8 @@ class Posterior:
         chains = self.data["posterior"].sizes["chain"]
         keep = self._kept(max(1, CURVE_DRAWS // chains))
         try:
-            drawn = prediction(self.data, self._simulator, grid, keep, self._rng(None))
+            with progress_shown(True):
+                drawn = prediction(self.data, self._simulator, grid, keep, self._rng(None))
         except SimulatorError:
             # a simulator that knows the data points only: the figures then show these
             return None

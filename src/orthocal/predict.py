@@ -14,6 +14,7 @@ import xarray as xr
 
 from .arrays import Array, IntArray
 from .bias import BiasSampler, restore_sampler
+from .progress import progress_bar
 from .simulator import BoundSimulator
 from .store import stored
 
@@ -38,7 +39,9 @@ def prediction(
     else:
         inputs = x_new
         theta = theta_draws(data, keep)
-        model = np.stack([[simulator.required(x_new, one) for one in chain] for chain in theta])
+        every = progress_bar(theta.reshape(-1, theta.shape[-1]), "prediction")
+        model = np.stack([simulator.required(x_new, one) for one in every])
+        model = model.reshape(*theta.shape[:2], *model.shape[1:])
         bias = projected_bias(data, simulator, x_new, keep, rng)
         relative = np.ones((len(x_new), model.shape[-1]))
     root = np.linalg.cholesky(stored(data, "constant_data", "noise_cov"))

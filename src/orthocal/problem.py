@@ -102,25 +102,17 @@ class Problem:
         lower, upper = self.domain.bounds(self.data.d)
         return np.where(upper > lower, upper - lower, 1.0)
 
-    @property
+    @cached_property
     def minima(self) -> tuple[Minimum, ...]:
         """The local minima of the loss that were found, (theta, loss), best first."""
-        return self.find_minima()
+        # one BLAS thread: the result must not depend on their number
+        with threadpool_limits(limits=1, user_api="blas"):
+            return find_minima(self.simulator, self.parameters, self.data.x, self.data.y, self.weight, self._starts)
 
     @property
     def theta_tilde(self) -> Array:
         """The best fit, (p,)."""
         return self.minima[0].theta
-
-    def find_minima(self, progress: bool = False) -> tuple[Minimum, ...]:
-        """Search for the minima, once."""
-        if "_found" not in self.__dict__:
-            # one BLAS thread: the result must not depend on their number
-            with threadpool_limits(limits=1, user_api="blas"):
-                self._found = find_minima(
-                    self.simulator, self.parameters, self.data.x, self.data.y, self.weight, self._starts, progress
-                )
-        return self._found
 
     @cached_property
     def rule(self) -> Rule:

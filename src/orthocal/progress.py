@@ -1,18 +1,33 @@
-"""Progress bars: only on work longer than a second, and only on a terminal."""
+"""Progress bars: only on work longer than a second, only on a terminal, and only where they were asked for."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 from tqdm import tqdm
 
 Item = TypeVar("Item")
 
+# a context, so that the code in between need not hand the wish down
+_wanted: ContextVar[bool] = ContextVar("progress wanted", default=False)
 
-def progress_bar(items: Iterable[Item], label: str, enabled: bool) -> Iterable[Item]:
-    """``items``, with a bar on the terminal if they take longer than a second."""
-    if not enabled or not sys.stderr.isatty():
+
+@contextmanager
+def progress_shown(wanted: bool) -> Iterator[None]:
+    """Show progress inside this block, or not."""
+    token = _wanted.set(wanted)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
+
+
+def progress_bar(items: Iterable[Item], label: str) -> Iterable[Item]:
+    """``items``, with a bar on the terminal if they take longer than a second; their number may be unknown."""
+    if not _wanted.get() or not sys.stderr.isatty():
         return items
     return tqdm(items, desc=label, delay=1.0, leave=False)

@@ -12,12 +12,11 @@ from ..problem import Problem
 
 
 class Plan(NamedTuple):
-    """How long to run: draws and warm-up iterations a chain, a generator a chain, and whether to show progress."""
+    """How long to run: draws and warm-up iterations a chain, and a generator a chain."""
 
     draws: int
     warmup: int
     rngs: list[np.random.Generator]
-    progress: bool
 
 
 @dataclass(frozen=True)

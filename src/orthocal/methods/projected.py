@@ -56,7 +56,6 @@ class Projected:
             raise InputError(f"kernel={self.kernel!r}: give a theta kernel, for instance oc.kernels.Laplace()")
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
-        problem.find_minima(plan.progress)
         samplers = self._samplers(problem)
         return _Run(self, problem, plan, samplers, self._projection(problem, samplers)).draws()
 
@@ -139,7 +138,7 @@ class _Run:
         state = self._start()
         kept = _Kept(plan, self._problem)
         window: list[tuple[Array, Array]] = []
-        for iteration in progress_bar(range(plan.warmup + plan.draws), "sampling", plan.progress):
+        for iteration in progress_bar(range(plan.warmup + plan.draws), "sampling"):
             projected = self._projection.apply(self._draw_bias(state))
             target = Conditional(self._model, self._y - projected.bias)
             state, info = kernel.step(plan.rngs, tuning, state, target)

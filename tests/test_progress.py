@@ -1,0 +1,66 @@
+"""Progress bars appear where they are wanted, on a terminal, after a second."""
+
+import io
+import os
+import pty
+import subprocess
+import sys
+
+from orthocal.progress import progress_bar, progress_shown
+
+SLOW = """
+import time, numpy as np, orthocal as oc
+from scipy import stats
+
+def slow(x, theta):
+    time.sleep(0.005)
+    return theta[0] * x[:, 0]
+
+x = np.linspace(0, 1, 20)[:, None]
+problem = oc.Problem(x, np.sin(x[:, 0]), slow, {"a": stats.norm(0, 10)}, oc.Box(0, 1), noise_cov=0.01, starts=2)
+oc.calibrate(problem, draws=100, warmup=0, chains=4, seed=1, progress=PROGRESS)
+"""
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_no_bar_unless_wanted_and_on_a_terminal(monkeypatch):
+    items = [1, 2, 3]
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert progress_bar(items, "work") is items
+    with progress_shown(True):
+        assert progress_bar(items, "work") is not items
+        assert list(progress_bar(items, "work")) == items
+        with progress_shown(False):
+            assert progress_bar(items, "work") is items
+    assert progress_bar(items, "work") is items
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with progress_shown(True):
+        assert progress_bar(items, "work") is items
+
+
+def seen_on_a_terminal(progress: bool) -> str:
+    """What a terminal shows of a calibration that takes about two seconds."""
+    parent, child = pty.openpty()
+    code = SLOW.replace("PROGRESS", str(progress))
+    subprocess.run([sys.executable, "-c", code], stderr=child, check=True, timeout=120)
+    os.close(child)
+    shown = b""
+    try:
+        while part := os.read(parent, 65536):
+            shown += part
+    except OSError:
+        pass  # the end of a terminal that nobody writes to
+    os.close(parent)
+    return shown.decode()
+
+
+def test_a_long_calibration_shows_a_bar_on_a_terminal():
+    assert "sampling" in seen_on_a_terminal(True)
+
+
+def test_a_bar_that_is_not_wanted_is_not_shown():
+    assert seen_on_a_terminal(False) == ""
