@@ -5,6 +5,7 @@ import os
 import pty
 import subprocess
 import sys
+import termios
 
 from orthocal.progress import progress_bar, progress_shown
 
@@ -45,6 +46,7 @@ def test_no_bar_unless_wanted_and_on_a_terminal(monkeypatch):
 def seen_on_a_terminal(progress: bool) -> str:
     """What a terminal shows of a calibration that takes about two seconds."""
     parent, child = pty.openpty()
+    termios.tcsetwinsize(child, (24, 100))
     code = SLOW.replace("PROGRESS", str(progress))
     subprocess.run([sys.executable, "-c", code], stderr=child, check=True, timeout=120)
     os.close(child)
