@@ -14,7 +14,7 @@ import time, numpy as np, orthocal as oc
 from scipy import stats
 
 def slow(x, theta):
-    time.sleep(0.005)
+    time.sleep(0.002)
     return theta[0] * x[:, 0]
 
 x = np.linspace(0, 1, 20)[:, None]
