@@ -19,7 +19,7 @@ def overview(posterior: oc.Posterior) -> Figure:
     """Three panels: the model alone, model + bias, and the posterior of theta with and without a free bias."""
     curves = posterior.curves
     x, y = posterior.data["constant_data"]["x"].values[:, 0], posterior.data["observed_data"]["y"].values[:, 0]
-    grid = curves["x"].values[:, 0]
+    grid = curves["x"].values
     figure = Figure(figsize=(10.5, 3.2), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     for axis, name, colour, title in (

@@ -71,7 +71,8 @@ class Box:
             raise InputError(f"nodes={nodes}: a quadrature rule needs a whole number of nodes, at least 2")
 
     def __repr__(self) -> str:
-        return f"Box({self.lower.tolist()}, {self.upper.tolist()})"
+        corners = (", ".join(f"{value:g}" for value in corner) for corner in (self.lower, self.upper))
+        return "Box({}, {})".format(*(text if "," not in text else f"[{text}]" for text in corners))
 
     def bounds(self, d: int) -> tuple[Array, Array]:
         for corner in (self.lower, self.upper):

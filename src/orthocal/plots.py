@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from scipy.stats import binom, gaussian_kde, rankdata
 
 from .arrays import Array
+from .curves import central_band
 from .store import stored
 
 if TYPE_CHECKING:
@@ -221,18 +222,12 @@ def _bands(posterior: Posterior) -> _Bands:
     curves = posterior.curves
     if curves is not None:
         names = ("model", "bias", "mean", "observation", "unprojected")
-        return _Bands(curves["x"].values[:, 0], {name: curves[name].values for name in names})
+        return _Bands(curves["x"].values, {name: curves[name].values for name in names})
     x, _ = _data(posterior)
     order = np.argsort(x[:, 0], kind="stable")
     predicted = posterior.predict().isel(point=order)
-    values = {name: _summary(predicted[name].values) for name in ("model", "bias", "mean")}
+    values = {name: central_band(predicted[name].values) for name in ("model", "bias", "mean")}
     return _Bands(x[order, 0], values)
-
-
-def _summary(draws: Array) -> Array:
-    """Mean and central 95 % of draws (c, s, n, q), as (3, n, q)."""
-    merged = draws.reshape(-1, *draws.shape[2:])
-    return np.stack([merged.mean(axis=0), *np.quantile(merged, [0.025, 0.975], axis=0)])
 
 
 def _prior_density(axis: Axes, posterior: Posterior, j: int, grid: Array) -> None:
@@ -253,7 +248,7 @@ def _observed_against_fitted(posterior: Posterior) -> Figure:
             (axes[k, 0], "model", MODEL, "model alone"),
             (axes[k, 1], "mean", TOTAL, "model + bias"),
         ):
-            middle, lower, upper = _summary(drawn[quantity].values)[:, :, k]
+            middle, lower, upper = central_band(drawn[quantity].values)[:, :, k]
             ends = np.array([min(y[:, k].min(), lower.min()), max(y[:, k].max(), upper.max())])
             axis.plot(ends, ends, color="0.7", lw=1, zorder=0)
             axis.errorbar(
@@ -281,7 +276,7 @@ def _bias_by_input(posterior: Posterior) -> Figure:
     rows = -(-len(inputs) // columns)
     figure, axes = _grid(rows * posterior.q, columns, width=3.2, height=2.6)
     x, _ = _data(posterior)
-    drawn = _summary(stored(posterior.data, "posterior", "bias"))
+    drawn = central_band(stored(posterior.data, "posterior", "bias"))
     for k, name in enumerate(posterior.outcome_names):
         middle, lower, upper = drawn[:, :, k]
         for j, axis in enumerate(axes[k * rows : (k + 1) * rows].ravel()):

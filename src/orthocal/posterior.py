@@ -14,16 +14,16 @@ import xarray as xr
 from . import store
 from .arrays import Array, IntArray
 from .check import Findings, findings
+from .curves import domain_curves
 from .data import new_inputs
 from .errors import InputError, SimulatorError
 from .parameters import Support
-from .predict import prediction, theta_draws, unprojected_bias
+from .predict import prediction, theta_draws
 from .progress import progress_shown
 from .simulator import BoundSimulator
-from .store import stored
 
-#: draws and grid points of the curves of the report
-CURVE_DRAWS, CURVE_POINTS = 400, 201
+#: draws behind the curves of the report
+CURVE_DRAWS = 400
 
 
 class Posterior:
@@ -56,11 +56,11 @@ class Posterior:
 
     @property
     def outcome_names(self) -> tuple[str, ...]:
-        return tuple(str(name) for name in stored(self.data, "observed_data", "outcome"))
+        return tuple(str(name) for name in store.stored(self.data, "observed_data", "outcome"))
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        return tuple(str(name) for name in stored(self.data, "constant_data", "input"))
+        return tuple(str(name) for name in store.stored(self.data, "constant_data", "input"))
 
     @property
     def q(self) -> int:
@@ -131,25 +131,16 @@ class Posterior:
             return self.data["curves"].to_dataset()
         if self._simulator is None or self.data["constant_data"].sizes["input"] > 1:
             return None
-        lower, upper = stored(self.data, "constant_data", "domain")[:, 0]
-        grid = np.linspace(lower, upper, CURVE_POINTS)[:, None]
         chains = self.data["posterior"].sizes["chain"]
         keep = self._kept(max(1, CURVE_DRAWS // chains))
         try:
             with progress_shown(True):
-                drawn = prediction(self.data, self._simulator, grid, keep, self._rng(None))
+                curves = domain_curves(self.data, self._simulator, keep, self._rng(None))
         except SimulatorError:
             # a simulator that knows the data points only: the figures then show these
             return None
-        drawn["unprojected"] = (drawn["bias"].dims, unprojected_bias(self.data, grid, keep, self._rng(None)))
-        bands = xr.concat(
-            [drawn.mean(("chain", "draw")), *(drawn.quantile(u, ("chain", "draw")) for u in (0.025, 0.975))],
-            dim=xr.Variable("band", np.array(["mean", "lower", "upper"])),
-            coords="minimal",
-            compat="override",
-        ).drop_vars("quantile", errors="ignore")
-        self.data["curves"] = xr.DataTree(bands)
-        return bands
+        self.data["curves"] = xr.DataTree(curves)
+        return curves
 
     def _kept(self, draws: int | None) -> IntArray:
         """Numbers of the draws to use, evenly spread."""

@@ -11,7 +11,7 @@ def summary_rows(summary: pd.DataFrame) -> list[dict[str, str]]:
     rows = []
     for name, row in summary.iterrows():
         error = float(row["sd"] / np.sqrt(row["ess_bulk"]))
-        digits = int(np.clip(1 - np.floor(np.log10(error)), 0, 10)) if error > 0 else 4
+        digits = int(np.clip(-np.floor(np.log10(error)), 0, 10)) if error > 0 else 4
         number = f"{{:.{digits}f}}" if abs(row["mean"]) < 1e6 and error > 1e-9 else "{:.6g}"
         lower, upper = (column for column in summary.columns if str(column).startswith("eti"))
         rows.append(
