@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from ..arrays import Array
 from ..errors import InputError
-from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, laplace_precision, normals
+from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, laplace_root, normals
 
 #: the acceptance rate aimed at, the paper's
 TARGET_ACCEPTANCE = 0.3
@@ -40,9 +39,7 @@ class AdaptiveMetropolis:
             raise InputError(f"steps={self.steps}: the theta step needs at least one inner step")
 
     def tune(self, model: ThetaModel, pivot: Array) -> WalkTuning:
-        lower = np.linalg.cholesky(laplace_precision(model, pivot, model.gradient(pivot)))
-        p = len(pivot)
-        return WalkTuning(solve_triangular(lower, np.eye(p), lower=True).T, 2.4 / np.sqrt(p))
+        return WalkTuning(laplace_root(model, pivot), 2.4 / np.sqrt(len(pivot)))
 
     def adapt(self, tuning: WalkTuning, model: ThetaModel, thetas: Array, acceptance: Array) -> WalkTuning:
         p = thetas.shape[-1]

@@ -124,3 +124,9 @@ def laplace_precision(model: ThetaModel, theta: Array, gradient: Array) -> Array
     fisher = np.einsum("nqi,nq,nqj->ij", gradient, model.precision, gradient)
     least = 0.01 / model.parameters.spread**2
     return np.asarray(fisher + np.diag(np.maximum(model.parameters.log_prior_curvature(theta), least)))
+
+
+def laplace_root(model: ThetaModel, theta: Array) -> Array:
+    """R with R R' the covariance of the Laplace approximation around theta, (p, p)."""
+    lower = np.linalg.cholesky(laplace_precision(model, theta, model.gradient(theta)))
+    return np.asarray(np.linalg.inv(lower).T)

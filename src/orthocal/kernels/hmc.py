@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from ..arrays import Array
 from ..errors import InputError
-from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, laplace_precision, normals
+from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, laplace_root, normals
 
 #: the acceptance rate aimed at
 TARGET_ACCEPTANCE = 0.8
@@ -43,10 +42,10 @@ class HMC:
             raise InputError("HMC needs at least one trajectory of at least one leapfrog step")
 
     def tune(self, model: ThetaModel, pivot: Array) -> HMCTuning:
-        return HMCTuning(_root(model, pivot), 1.5 / self.leapfrogs)
+        return HMCTuning(laplace_root(model, pivot), 1.5 / self.leapfrogs)
 
     def adapt(self, tuning: HMCTuning, model: ThetaModel, thetas: Array, acceptance: Array) -> HMCTuning:
-        root = _root(model, thetas.reshape(-1, thetas.shape[-1]).mean(axis=0))
+        root = laplace_root(model, thetas.reshape(-1, thetas.shape[-1]).mean(axis=0))
         # beyond a quarter of the period a trajectory turns back
         size = min(tuning.size * np.exp(acceptance.mean() - TARGET_ACCEPTANCE), 1.6 / self.leapfrogs)
         return HMCTuning(root, float(size))
@@ -81,11 +80,6 @@ class HMC:
             share = 0.5 if leap == self.leapfrogs - 1 else 1.0
             momentum = momentum + share * size * _force(tuning, state, target)
         return state, momentum
-
-
-def _root(model: ThetaModel, pivot: Array) -> Array:
-    lower = np.linalg.cholesky(laplace_precision(model, pivot, model.gradient(pivot)))
-    return np.asarray(solve_triangular(lower, np.eye(len(pivot)), lower=True).T)
 
 
 def _force(tuning: HMCTuning, state: ThetaState, target: Conditional) -> Array:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from ..arrays import Array
 from ..errors import InputError
-from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, laplace_precision
+from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, laplace_root
 
 #: widenings of the bracket on either side before it is taken as it is
 MOST_WIDENINGS = 50
@@ -39,9 +38,8 @@ class Slice:
             raise InputError(f"sweeps={self.sweeps}: the theta step needs at least one sweep")
 
     def tune(self, model: ThetaModel, pivot: Array) -> SliceTuning:
-        lower = np.linalg.cholesky(laplace_precision(model, pivot, model.gradient(pivot)))
         # a bracket of four standard deviations mostly needs no widening
-        return SliceTuning(4 * solve_triangular(lower, np.eye(len(pivot)), lower=True).T)
+        return SliceTuning(4 * laplace_root(model, pivot))
 
     def adapt(self, tuning: SliceTuning, model: ThetaModel, thetas: Array, acceptance: Array) -> SliceTuning:
         return self.tune(model, thetas.reshape(-1, thetas.shape[-1]).mean(axis=0))

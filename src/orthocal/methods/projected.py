@@ -15,7 +15,7 @@ from ..arrays import Array
 from ..bias import GP, BiasPrior, BiasSampler, Setting
 from ..errors import InputError
 from ..kernels import Kernel, Laplace
-from ..kernels.base import Conditional, ThetaModel, ThetaState, laplace_precision
+from ..kernels.base import Conditional, ThetaModel, ThetaState, laplace_root
 from ..problem import Problem
 from ..progress import progress_bar
 from ..projection import Projection, finite_projection, functional_projection
@@ -178,8 +178,7 @@ class _Run:
     def _start(self) -> ThetaState:
         """Dispersed starts: theta_tilde plus twice the spread of the Laplace approximation, inside the support."""
         tilde, parameters = self._problem.theta_tilde, self._problem.parameters
-        precision = laplace_precision(self._model, tilde, self._model.gradient(tilde))
-        root = 2 * np.linalg.inv(np.linalg.cholesky(precision)).T
+        root = 2 * laplace_root(self._model, tilde)
         starts = np.tile(tilde, (len(self._plan.rngs), 1))
         for c, rng in enumerate(self._plan.rngs):
             for shrink in 0.5 ** np.arange(20):
