@@ -90,6 +90,11 @@ BAD = {
     "a wrong prior argument": ("loc = 0", "location = 0", "norm takes loc, scale (unknown: location)"),
     "a domain that is too small": ("upper = 1", "upper = 0.5", "outside the domain"),
     "an unknown method": ("[sampling]", '[method]\nname = "magic"\n[sampling]', "no method 'magic'"),
+    "a setting of another method": (
+        "[sampling]",
+        '[method]\nname = "pbart"\nnu = 1.5\n[sampling]',
+        "'pbart' has no nu",
+    ),
     "an output name with a folder": ("[sampling]", '[output]\nname = "../x"\n[sampling]', "output.name"),
     "a bad smoothness": ("[sampling]", "[method]\nnu = 1\n[sampling]", "nu=1"),
 }

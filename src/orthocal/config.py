@@ -144,9 +144,14 @@ def build_problem(config: ProblemFile, folder: Path) -> Problem:
 
 def build_method(config: MethodSection) -> Method:
     """The method that a file describes."""
-    if config.name != "pgp":
-        return method_by_name(config.name)
-    bias = GP(nu=1.5 if config.nu is None else config.nu, sd=config.sd, lengthscale=config.lengthscale)
+    gp_only = {"nu": config.nu, "sd": config.sd, "lengthscale": config.lengthscale}
+    given: dict[str, Any] = {name: value for name, value in gp_only.items() if value is not None}
+    if config.name != "pgp" and given:
+        raise ConfigError(f"method {config.name!r} has no {', '.join(given)}: only 'pgp' has")
+    method = method_by_name(config.name)
+    if not isinstance(method, Projected):
+        return method
+    bias = GP(**given) if config.name == "pgp" else method.bias
     return Projected(bias, config.projection, config.feedback, KERNELS[config.kernel]())
 
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..arrays import Array
 from ..errors import FileError
+from .bart import BART, BARTSampler
 from .base import BiasPrior, BiasSampler, Setting
 from .gp import GP, GPSampler
 
-__all__ = ["GP", "BiasPrior", "BiasSampler", "Setting", "restore_sampler"]
+__all__ = ["BART", "GP", "BiasPrior", "BiasSampler", "Setting", "restore_sampler"]
 
-_SAMPLERS = {"gp": GPSampler}
+_RESTORE: dict[str, Callable[[dict[str, Any], Array, Array, Array], BiasSampler]] = {
+    "gp": GPSampler.restore,
+    "bart": BARTSampler.restore,
+}
 
 
 def restore_sampler(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BiasSampler:
     """The sampler of a stored posterior, from its settings."""
     kind = settings.get("kind")
-    if kind not in _SAMPLERS:
+    if kind not in _RESTORE:
         raise FileError(f"the bias prior {kind!r} of this file is not known to this version of orthocal")
-    return _SAMPLERS[kind].restore(settings, x, nodes, noise_var)
+    return _RESTORE[kind](settings, x, nodes, noise_var)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..bias import BART, GP
 from ..errors import InputError
 from .base import Draws, Method, Plan
 from .projected import Projected
 
 __all__ = ["Draws", "Method", "Plan", "Projected", "method_by_name"]
 
-_METHODS: dict[str, Callable[[], Method]] = {"pgp": Projected}
+_METHODS: dict[str, Callable[[], Method]] = {
+    "pgp": lambda: Projected(GP()),
+    "pbart": lambda: Projected(BART()),
+}
 
 
 def method_by_name(method: Any) -> Method:

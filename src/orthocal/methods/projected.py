@@ -206,7 +206,7 @@ class _Kept:
         self._stats: dict[str, Array] = {
             name: np.empty((c, s)) for name in ("lp", "acceptance_rate", "orthogonality_error")
         }
-        self._bias_state: dict[str, Array] = {}
+        self._records: dict[str, list[Array]] = {}
 
     def add(self, s: int, state: ThetaState, projected: Any, info: Any, records: dict[str, Array]) -> None:
         self._theta[:, s], self._coefficient[:, s] = state.theta, projected.coefficient
@@ -215,9 +215,7 @@ class _Kept:
         self._stats["acceptance_rate"][:, s] = info.acceptance
         self._stats["orthogonality_error"][:, s] = projected.error
         for name, value in records.items():
-            if name not in self._bias_state:
-                self._bias_state[name] = np.empty((len(value), self._theta.shape[1], *value.shape[1:]), value.dtype)
-            self._bias_state[name][:, s] = value
+            self._records.setdefault(name, []).append(value)
 
     def finish(self, projection: str, samplers: list[dict[str, Any]], notes: dict[str, Any]) -> Draws:
         return Draws(
@@ -227,7 +225,17 @@ class _Kept:
             stats=self._stats,
             projection=projection,
             coefficient=self._coefficient,
-            bias_state=self._bias_state,
+            bias_state={name: _stacked(values) for name, values in self._records.items()},
             samplers=samplers,
             notes=notes,
         )
+
+
+def _stacked(records: list[Array]) -> Array:
+    """Records (c, l, ...) of all draws as one array (c, s, l, ...); shorter ones are filled up at their end."""
+    longest = max(record.shape[1] for record in records)
+    first = records[0]
+    stacked = np.zeros((len(first), len(records), longest, *first.shape[2:]), first.dtype)
+    for s, record in enumerate(records):
+        stacked[:, s, : record.shape[1]] = record
+    return stacked
