@@ -12,6 +12,7 @@ from time import process_time
 import numpy as np
 from arviz_stats.base import array_stats
 
+import bart
 import orthocal as oc
 from orthocal.studies import MODEL1, MODEL2, MODEL3
 from plain_algorithm import plain_algorithm
@@ -55,3 +56,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    bart.main()

@@ -27,6 +27,7 @@ class Forest(NamedTuple):
     nodes: Any
     mu: Array
     leaf: Any
+    sums: Array
     fit: Array
     counts: IntArray
 
@@ -184,7 +185,10 @@ class BARTSampler:
         nodes[:, :, 0], nodes[:, :, PARENT] = LEAF, FREE
         nodes[:, 0, PARENT] = -1
         leaf = np.zeros((trees, points), dtype=np.uint8)
-        return Forest(nodes, np.zeros((trees, SLOTS)), leaf, np.zeros(points), np.zeros((4, 2), dtype=np.int64))
+        sums = np.zeros((trees, SLOTS, 3))
+        sums[:, 0, 0], sums[:, 0, 1] = len(self._weight), self._weight.sum()
+        counts = np.zeros((4, 2), dtype=np.int64)
+        return Forest(nodes, np.zeros((trees, SLOTS)), leaf, sums, np.zeros(points), counts)
 
     def _packed(self, forest: Forest) -> tuple[Any, Array]:
         kind = np.empty((len(forest.nodes) * SLOTS, 2), dtype=np.int16)
