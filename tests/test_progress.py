@@ -6,6 +6,7 @@ import pty
 import subprocess
 import sys
 import termios
+import time
 
 from orthocal.progress import progress_bar, progress_shown
 
@@ -66,3 +67,14 @@ def test_a_long_calibration_shows_a_bar_on_a_terminal():
 
 def test_a_bar_that_is_not_wanted_is_not_shown():
     assert seen_on_a_terminal(False) == ""
+
+
+def test_long_blocks_are_announced(monkeypatch):
+    from orthocal.progress import announced
+
+    for wanted, seconds, expected in ((True, 1.3, "compiling\n"), (True, 0.0, ""), (False, 1.3, "")):
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with progress_shown(wanted), announced("compiling"):
+            time.sleep(seconds)
+        assert terminal.getvalue() == expected

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Timer
 from typing import TypeVar
 
 from tqdm import tqdm
@@ -28,6 +29,25 @@ def progress_shown(wanted: bool) -> Iterator[None]:
 
 def progress_bar(items: Iterable[Item], label: str) -> Iterable[Item]:
     """``items``, with a bar on the terminal if they take longer than a second; their number may be unknown."""
-    if not _wanted.get() or not sys.stderr.isatty():
+    if not _shown():
         return items
     return tqdm(items, desc=label, delay=1.0, leave=False)
+
+
+@contextmanager
+def announced(message: str) -> Iterator[None]:
+    """Say ``message`` on the terminal if this block takes longer than a second."""
+    if not _shown():
+        yield
+        return
+    timer = Timer(1.0, lambda: print(message, file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _shown() -> bool:
+    return _wanted.get() and sys.stderr.isatty()

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arrays import Array, IntArray
 from ..errors import InputError
+from ..progress import announced
 from .bart_kernels import FREE, LEAF, PARENT, SLOTS, evaluate, pack, sweep
 from .base import Setting
 
@@ -107,7 +108,12 @@ class BARTSampler:
         self._weight = np.ascontiguousarray(1 / noise_var)
 
     def draw(self, rngs: list[np.random.Generator], state: Any, residual: Array) -> tuple[list[Forest], Array]:
-        forests: list[Forest] = [self._empty() for _ in rngs] if state is None else state
+        if state is None:
+            forests = [self._empty() for _ in rngs]
+            with announced("compiling BART for its first use, some seconds, once"):
+                self._sweep(rngs[0], forests[0], np.ascontiguousarray(residual[0]), 1)
+        else:
+            forests = state
         sweeps = START_SWEEPS if state is None else self.prior.sweeps
         work = [
             (rng, forest, np.ascontiguousarray(row), sweeps)
