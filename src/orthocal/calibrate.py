@@ -73,7 +73,7 @@ def calibrate(
     }
     _say_if_slow(work)
     attributes = _attributes(problem, chosen, result, {**checks, **work}, sequence.entropy, warmup)
-    return Posterior(_tree(problem, result, attributes), problem.simulator)
+    return Posterior(_tree(problem, result, attributes), problem.simulator, result.samplers)
 
 
 def _say_if_slow(work: dict[str, Any]) -> None:
@@ -114,7 +114,7 @@ def _attributes(
         "method": json.dumps(method.describe()),
         "loss_weight": problem.loss_weight,
         "projection": result.projection,
-        "samplers": json.dumps(result.samplers),
+        "samplers": json.dumps([sampler.settings() for sampler in result.samplers]),
         "notes": json.dumps(notes),
         "variables": json.dumps(problem.parameters.variables),
         "flat_x": int(problem.simulator.flat_x),

@@ -7,8 +7,7 @@ import xarray as xr
 from scipy.stats import norm
 
 from .arrays import Array, IntArray
-from .predict import prediction, unprojected_bias
-from .simulator import BoundSimulator
+from .predict import Predictor
 from .store import stored
 
 #: points of the grid
@@ -23,17 +22,18 @@ def central_band(draws: Array) -> Array:
     return np.stack([merged.mean(axis=0), *np.quantile(merged, [0.025, 0.975], axis=0)])
 
 
-def domain_curves(data: xr.DataTree, simulator: BoundSimulator, keep: IntArray, rng: np.random.Generator) -> xr.Dataset:
+def domain_curves(predictor: Predictor, keep: IntArray, rng: np.random.Generator) -> xr.Dataset:
     """Bands of model, bias, mean, observation and the bias before projection, (band, point, outcome)."""
+    data = predictor.data
     lower, upper = stored(data, "constant_data", "domain")[:, 0]
     grid = np.linspace(lower, upper, POINTS)[:, None]
-    drawn = prediction(data, simulator, grid, keep, rng)
+    drawn = predictor(grid, keep, rng)
     values = {name: drawn[name].values for name in ("model", "bias", "mean")}
     noise_sd = np.sqrt(np.diag(stored(data, "constant_data", "noise_cov")))
     levels = norm.ppf((np.arange(NOISE_LEVELS) + 0.5) / NOISE_LEVELS)
     spread = values["mean"][:, :, None] + levels[:, None, None] * noise_sd
     values["observation"] = spread.reshape(len(spread), -1, *spread.shape[3:])
-    values["unprojected"] = unprojected_bias(data, grid, keep, rng)
+    values["unprojected"] = predictor.unprojected_bias(grid, keep, rng)
     return xr.Dataset(
         {name: (("band", "point", "outcome"), central_band(value)) for name, value in values.items()},
         coords={"band": ["mean", "lower", "upper"], "outcome": drawn["outcome"].values, "x": (("point",), grid[:, 0])},

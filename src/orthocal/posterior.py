@@ -13,12 +13,13 @@ import xarray as xr
 
 from . import store
 from .arrays import Array, IntArray
+from .bias import BiasSampler
 from .check import Findings, findings
 from .curves import domain_curves
 from .data import new_inputs
 from .errors import InputError, SimulatorError
 from .parameters import Support
-from .predict import prediction, theta_draws
+from .predict import Predictor, prediction_at_data, stored_samplers, theta_draws
 from .progress import progress_shown
 from .simulator import BoundSimulator
 
@@ -37,8 +38,9 @@ class Posterior:
         the run was given; ``bias_state`` what ``predict`` needs.
     """
 
-    def __init__(self, data: xr.DataTree, simulator: Any = None) -> None:
+    def __init__(self, data: xr.DataTree, simulator: Any = None, samplers: list[BiasSampler] | None = None) -> None:
         self.data = data
+        self._samplers = samplers
         self._simulator: BoundSimulator | None = None
         if isinstance(simulator, BoundSimulator):
             self._simulator = simulator
@@ -98,13 +100,10 @@ class Posterior:
         point, outcome). Away from the data points ``observation`` has the noise of a typical point.
         """
         inputs = None if x_new is None else new_inputs(x_new, self.data["constant_data"].sizes["input"])
-        if inputs is not None and self._simulator is None:
-            raise InputError(
-                "this posterior was loaded from a file, and a file holds no simulator: "
-                "load it with oc.load(path, simulator=f) to predict at new points"
-            )
+        if inputs is None:
+            return prediction_at_data(self.data, self._kept(draws), self._rng(seed))
         with progress_shown(True):
-            return prediction(self.data, self._simulator, inputs, self._kept(draws), self._rng(seed))
+            return self._predictor(inputs, self._kept(draws), self._rng(seed))
 
     def check(self) -> Findings:
         """What is fine, what is not, and what to do, in plain words."""
@@ -135,12 +134,21 @@ class Posterior:
         keep = self._kept(max(1, CURVE_DRAWS // chains))
         try:
             with progress_shown(True):
-                curves = domain_curves(self.data, self._simulator, keep, self._rng(None))
+                curves = domain_curves(self._predictor, keep, self._rng(None))
         except SimulatorError:
             # a simulator that knows the data points only: the figures then show these
             return None
         self.data["curves"] = xr.DataTree(curves)
         return curves
+
+    @cached_property
+    def _predictor(self) -> Predictor:
+        if self._simulator is None:
+            raise InputError(
+                "this posterior was loaded from a file, and a file holds no simulator: "
+                "load it with oc.load(path, simulator=f) to predict at new points"
+            )
+        return Predictor(self.data, self._simulator, self._samplers or stored_samplers(self.data))
 
     def _kept(self, draws: int | None) -> IntArray:
         """Numbers of the draws to use, evenly spread."""

@@ -8,10 +8,10 @@ from typing import Any
 from ..arrays import Array
 from ..errors import FileError
 from .bart import BART, BARTSampler
-from .base import BiasPrior, BiasSampler, Setting
+from .base import BiasPrior, BiasSampler, ChainwiseSampler, Setting
 from .gp import GP, GPSampler
 
-__all__ = ["BART", "GP", "BiasPrior", "BiasSampler", "Setting", "restore_sampler"]
+__all__ = ["BART", "GP", "BiasPrior", "BiasSampler", "ChainwiseSampler", "Setting", "restore_sampler"]
 
 _RESTORE: dict[str, Callable[[dict[str, Any], Array, Array, Array], BiasSampler]] = {
     "gp": GPSampler.restore,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..arrays import Array
+from ..errors import InputError
 
 
 class Setting(NamedTuple):
@@ -67,7 +68,56 @@ class BiasSampler(Protocol):
         """What a user should know of the fitted prior: numbers and lists that can be stored as JSON."""
 
     def settings(self) -> dict[str, Any]:
-        """All that ``BiasPrior.restore`` needs, as what JSON can store."""
+        """All that is needed to rebuild the sampler of a stored posterior, as what JSON can store."""
+
+
+class ChainwiseSampler:
+    """A base for samplers that are written for one chain; what is optional has a default.
+
+    A new prior overrides ``one_draw``, and ``one_record`` and ``one_prediction`` if it shall predict at new points.
+    """
+
+    def one_draw(self, rng: np.random.Generator, state: Any, residual: Array) -> tuple[Any, Array]:
+        """One chain's next state (from None at first), and b at data and nodes (n + m,), given the residual (n,)."""
+        raise NotImplementedError
+
+    def one_record(self, state: Any) -> dict[str, Array]:
+        """What ``one_prediction`` needs of a state, as arrays."""
+        return {}
+
+    def one_prediction(self, record: dict[str, Array], x_new: Array) -> Array:
+        """b at x_new (m, d) of a recorded draw, (m,)."""
+        raise InputError(f"{type(self).__name__} cannot predict the bias at new points")
+
+    def draw(self, rngs: list[np.random.Generator], state: Any, residual: Array) -> tuple[list[Any], Array]:
+        states = [None] * len(rngs) if state is None else state
+        drawn = [self.one_draw(*one) for one in zip(rngs, states, residual, strict=True)]
+        return [state for state, _ in drawn], np.stack([values for _, values in drawn])
+
+    def record(self, state: Any) -> dict[str, Array]:
+        records = [self.one_record(one) for one in state]
+        return {name: np.stack([record[name] for record in records]) for name in records[0]}
+
+    def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
+        if not records:
+            return self.one_prediction({}, x_new)
+        count = len(next(iter(records.values())))
+        each = [{name: values[s] for name, values in records.items()} for s in range(count)]
+        return np.stack([self.one_prediction(record, x_new) for record in each])
+
+    def covariance_factor(self) -> Array:
+        raise InputError(
+            'the finite projection is available for Gaussian-process bias only: use projection="functional"'
+        )
+
+    def covariance(self, x_new: Array) -> Array:
+        return self.covariance_factor()
+
+    def findings(self) -> dict[str, Any]:
+        return {}
+
+    def settings(self) -> dict[str, Any]:
+        return {"kind": type(self).__name__}
 
 
 class BiasPrior(Protocol):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..arrays import Array
+from ..bias import BiasSampler
 from ..problem import Problem
 
 
@@ -38,7 +39,7 @@ class Draws:
     bias_state
         What the bias samplers need to predict, name -> (c, s, ...); the outcome's number ends the name.
     samplers
-        The settings of the bias samplers, one an outcome.
+        The bias samplers, one an outcome.
     notes
         Facts about the run that ``check`` reads, as what JSON can store.
     """
@@ -50,7 +51,7 @@ class Draws:
     projection: str = "none"
     coefficient: Array | None = None
     bias_state: dict[str, Array] = field(default_factory=dict)
-    samplers: list[dict[str, Any]] = field(default_factory=list)
+    samplers: list[BiasSampler] = field(default_factory=list)
     notes: dict[str, Any] = field(default_factory=dict)
 
 

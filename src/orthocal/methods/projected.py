@@ -156,7 +156,7 @@ class _Run:
             "refinements": getattr(tuning, "refinements", None),
             "bias": [sampler.findings() for sampler in self._samplers],
         }
-        return kept.finish(method.projection, [sampler.settings() for sampler in self._samplers], notes)
+        return kept.finish(method.projection, self._samplers, notes)
 
     def _draw_bias(self, state: ThetaState) -> Array:
         """b at the data and nodes for each chain, (c, n + m, q)."""
@@ -217,7 +217,7 @@ class _Kept:
         for name, value in records.items():
             self._records.setdefault(name, []).append(value)
 
-    def finish(self, projection: str, samplers: list[dict[str, Any]], notes: dict[str, Any]) -> Draws:
+    def finish(self, projection: str, samplers: list[BiasSampler], notes: dict[str, Any]) -> Draws:
         return Draws(
             theta=self._theta,
             model=self._problem.unwhiten(self._model),

@@ -1,0 +1,144 @@
+"""Checks that a third party can run on its own parts: does a new bias prior keep the contract?"""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import numpy as np
+from scipy.stats import ks_2samp
+
+from .arrays import Array
+from .bias import BiasPrior, BiasSampler, Setting
+
+#: a true prior fails one of the two tests of distributions with this probability, for the seeds at hand
+FALSE_ALARM = 1e-4
+CHAINS = 3
+
+
+class ContractError(AssertionError):
+    """A part does not keep its contract; the message says which clause, and how it was seen."""
+
+
+def check_bias_prior(prior: BiasPrior, n: int = 25, d: int = 2, sweeps: int = 400, seed: int = 0) -> list[str]:
+    """Check that a prior on the bias keeps the contract of ``orthocal.bias.base``; the clauses that were checked.
+
+    Parameters
+    ----------
+    prior
+        The prior.
+    n, d
+        Size of the made-up data set.
+    sweeps
+        Draws for the checks of distributions; more for a prior that mixes slowly.
+
+    Raises
+    ------
+    ContractError
+        At the first clause that is not kept.
+    """
+    rng = np.random.default_rng(seed)
+    x = rng.random((n, d))
+    # some nodes are data points: one function must give one value there
+    nodes = np.vstack([rng.random((4, d)), x[:3]])
+    residual = 3 * np.sin(6 * x[:, 0]) + rng.standard_normal(n)
+    setting = Setting(x, nodes, np.ones(d), np.ones(n), residual, np.ones((n, 1)), 1.0)
+    check = _Check(prior, setting, sweeps, seed)
+    clauses = (
+        check.shapes,
+        check.joint_consistency,
+        check.determinism,
+        check.state_can_be_restored,
+        check.residual_changes_are_honoured,
+        check.without_data_the_residual_does_not_matter,
+        check.predictions_continue_the_draws,
+        check.settings_can_be_stored,
+    )
+    for clause in clauses:
+        clause()
+    return [clause.__name__.replace("_", " ") for clause in clauses]
+
+
+class _Check:
+    def __init__(self, prior: BiasPrior, setting: Setting, sweeps: int, seed: int) -> None:
+        self._prior, self._setting, self._sweeps, self._seed = prior, setting, sweeps, seed
+        self._sampler = prior.prepare(setting)
+        self._residual = np.tile(setting.residual, (CHAINS, 1))
+
+    def shapes(self) -> None:
+        _, values = self._sampler.draw(self._rngs(0), None, self._residual)
+        expected = (CHAINS, len(self._setting.x) + len(self._setting.nodes))
+        _require(values.shape == expected, f"draw returned shape {values.shape}, expected (chains, n + m) = {expected}")
+        _require(bool(np.isfinite(values).all()), "draw returned NaN or infinity")
+
+    def joint_consistency(self) -> None:
+        _, values = self._sampler.draw(self._rngs(0), None, self._residual)
+        gap = float(np.abs(values[:, :3] - values[:, -3:]).max())
+        size = float(np.abs(values).max())
+        _require(
+            gap <= 1e-6 * max(size, 1e-300), f"one point has two values, as data and as node, that differ by {gap:.2g}"
+        )
+
+    def determinism(self) -> None:
+        first, again, other = (self._run(self._sampler, seed, self._residual, 3)[-1] for seed in (0, 0, 1))
+        _require(np.array_equal(first, again), "the same generators gave different draws")
+        _require(not np.array_equal(first, other), "different generators gave the same draws")
+
+    def state_can_be_restored(self) -> None:
+        rngs = self._rngs(0)
+        state, _ = self._sampler.draw(rngs, None, self._residual)
+        saved, saved_rngs = copy.deepcopy(state), copy.deepcopy(rngs)
+        _, first = self._sampler.draw(rngs, state, -self._residual)
+        _, again = self._sampler.draw(saved_rngs, saved, -self._residual)
+        _require(np.array_equal(first, again), "a saved state and generator did not go on in the same way")
+
+    def residual_changes_are_honoured(self) -> None:
+        rngs, state = self._rngs(0), None
+        means = []
+        for sign in (1, -1):
+            draws = []
+            for _ in range(self._sweeps):
+                state, values = self._sampler.draw(rngs, state, sign * self._residual)
+                draws.append(values)
+            means.append(np.mean(draws[self._sweeps // 2 :], axis=(0, 1))[: len(self._setting.x)])
+        for mean, sign in zip(means, (1, -1), strict=True):
+            fit = float(np.corrcoef(mean, sign * self._setting.residual)[0, 1])
+            _require(fit > 0.5, f"the draws do not follow the residual they are given (correlation {fit:.2f})")
+
+    def without_data_the_residual_does_not_matter(self) -> None:
+        flat = self._prior.prepare(self._setting._replace(noise_var=np.full(len(self._setting.x), 1e12)))
+        samples = []
+        for seed, scale in ((0, 0.0), (1, 5.0)):
+            values = np.stack(self._run(flat, seed, scale * self._residual, self._sweeps))
+            # the size of the function in each tenth draw: nearly independent, and blind to its sign
+            samples.append(np.abs(values[self._sweeps // 4 :: 10]).mean(axis=-1).ravel())
+        p = float(ks_2samp(*samples).pvalue)
+        _require(p > FALSE_ALARM, f"with enormous noise the draws still depend on the residual (p = {p:.1g})")
+
+    def predictions_continue_the_draws(self) -> None:
+        state, values = self._sampler.draw(self._rngs(0), None, self._residual)
+        points = np.vstack([self._setting.x, self._setting.nodes])
+        predicted = self._sampler.predict(np.random.default_rng(0), self._sampler.record(state), points)
+        gap = float(np.abs(predicted - values).max())
+        size = float(np.abs(values).max())
+        _require(gap <= 1e-4 * size, f"predictions at known points differ from the draw by {gap:.2g}")
+
+    def settings_can_be_stored(self) -> None:
+        for name, stored in (("describe", self._prior.describe()), ("settings", self._sampler.settings())):
+            _require(json.loads(json.dumps(stored)) == stored, f"{name}() does not survive JSON")
+
+    def _run(self, sampler: BiasSampler, seed: int, residual: Array, draws: int) -> list[Array]:
+        rngs, state, kept = self._rngs(seed), None, []
+        for _ in range(draws):
+            state, values = sampler.draw(rngs, state, residual)
+            kept.append(np.array(values))
+        return kept
+
+    def _rngs(self, seed: int) -> list[Any]:
+        return [np.random.default_rng(one) for one in np.random.SeedSequence([self._seed, seed]).spawn(CHAINS)]
+
+
+def _require(kept: bool, message: str) -> None:
+    if not kept:
+        raise ContractError(message)
