@@ -188,6 +188,9 @@ def test_what_is_wrong_is_said_in_one_message(case):
         ({"chains": 0}, "chains=0"),
         ({"warmup": -1}, "warmup=-1"),
         ({"draws": 10.5}, "draws=10.5"),
+        ({"seed": -1}, "seed=-1"),
+        ({"seed": 1.5}, "seed=1.5"),
+        ({"seed": [1, 2]}, "seed="),
         ({"method": "nonsense"}, "no method 'nonsense': choose one of pgp"),
         ({"method": oc.methods.Projected}, "method="),
         ({"problem": "problem"}, "give an oc.Problem"),
@@ -249,3 +252,29 @@ def test_simulator_calls_are_counted_and_timed():
     oc.calibrate(problem, oc.methods.Projected(GP), **QUICK)
     assert problem.simulator.calls == len(counted)
     assert problem.simulator.seconds > 1e-4 * len(counted)
+
+
+def test_the_finite_projection_needs_the_simulator_at_the_data_points_only():
+    x, y = MODEL1.simulate(np.random.default_rng(0), n=30)
+
+    def only_there(points, theta):
+        if points.shape != x.shape or not np.array_equal(points, x):
+            raise ValueError("unknown point")
+        return theta[0] * points[:, 0]
+
+    posterior = oc.calibrate(_problem(x, y, only_there), oc.methods.Projected(GP, "finite"), **QUICK)
+    assert posterior.curves is None
+
+
+def test_a_simulator_that_fails_beside_the_mode_still_has_a_gradient():
+    x, y = MODEL1.simulate(np.random.default_rng(1))
+    tilde = MODEL1.problem(x, y).theta_tilde[0]
+
+    def fragile(x, theta):
+        return theta[0] * x[:, 0] if theta[0] <= tilde + 1e-9 else np.full(len(x), np.nan)
+
+    problem = oc.Problem(
+        x, y, fragile, MODEL1.parameters, domain=oc.Box(0, 1), noise_cov=0.04, starts=[[tilde - 1.0], [tilde - 0.1]]
+    )
+    posterior = oc.calibrate(problem, oc.methods.Projected(GP), **QUICK)
+    assert posterior.theta.max() <= tilde + 1e-9

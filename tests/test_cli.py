@@ -81,6 +81,8 @@ BAD = {
     "an unknown table": ("[domain]", "[domian]", "unknown key 'domian'"),
     "a missing key": ('file = "field.csv"\n', "", "missing key 'data.file'"),
     "a wrong type": ("seed = 1", 'seed = "one"', "sampling.seed"),
+    "a negative seed": ("seed = 1", "seed = -1", "seed=-1"),
+    "a parameter that is a dot": ("theta = {", '"." = {', "parameter name '.'"),
     "not TOML": ("[data]", "[data", "not valid TOML"),
     "a missing file": ("field.csv", "absent.csv", "absent.csv: No such file"),
     "a missing column": ('y = "y"', 'y = "height"', "no column 'height'; there are: x, y"),
@@ -129,6 +131,32 @@ def test_a_failing_simulator_is_one_line_and_writes_nothing(folder, body, messag
 def test_a_simulator_file_with_an_error_is_one_line(folder, orthocal):
     (folder / "simulator.py").write_text("import nothing_of_this_name\n")
     refused(orthocal("run", "problem.toml", folder=folder), "cannot be loaded: ModuleNotFoundError")
+
+
+def test_simulator_files_may_be_real_modules(folder, orthocal):
+    """Dataclasses with postponed annotations, and a neighbour imported when the function is called."""
+    (folder / "neighbour.py").write_text("factor = 1.0\n")
+    (folder / "simulator.py").write_text(
+        "from __future__ import annotations\n"
+        "from dataclasses import dataclass\n"
+        "@dataclass\nclass Line:\n    slope: float\n"
+        "def simulate(x, theta):\n    import neighbour\n"
+        "    return neighbour.factor * Line(theta[0]).slope * x[:, 0]\n"
+    )
+    run = orthocal("run", "problem.toml", folder=folder)
+    assert run.returncode == 0, run.stderr
+
+
+def test_a_simulator_file_that_exits_is_one_line(folder, orthocal):
+    (folder / "simulator.py").write_text("raise SystemExit\n")
+    refused(orthocal("run", "problem.toml", folder=folder), "cannot be loaded: SystemExit")
+
+
+def test_a_report_does_not_replace_its_result(folder, orthocal):
+    assert orthocal("run", "problem.toml", folder=folder).returncode == 0
+    before = (folder / "fit.nc").read_bytes()
+    refused(orthocal("report", "fit.nc", "--out", "fit.nc", folder=folder), "would replace")
+    assert (folder / "fit.nc").read_bytes() == before
 
 
 def test_text_in_a_numeric_column_is_one_line(folder, orthocal):

@@ -5,6 +5,8 @@ import pytest
 from orthocal.data import field_data, new_inputs
 from orthocal.errors import InputError
 
+NAMES = ("a", "b")
+
 
 @pytest.mark.parametrize(
     ("x", "y", "shape_x", "shape_y", "flat"),
@@ -139,7 +141,7 @@ def test_names_that_do_not_fit_are_refused(input_names, outcome_names, message):
     ],
 )
 def test_new_inputs_of_one_dimension(x_new, expected):
-    np.testing.assert_array_equal(new_inputs(x_new, 1), expected)
+    np.testing.assert_array_equal(new_inputs(x_new, NAMES[:1]), expected)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +154,7 @@ def test_new_inputs_of_one_dimension(x_new, expected):
     ],
 )
 def test_new_inputs_of_two_dimensions(x_new, expected):
-    np.testing.assert_array_equal(new_inputs(x_new, 2), expected)
+    np.testing.assert_array_equal(new_inputs(x_new, NAMES[:2]), expected)
 
 
 @pytest.mark.parametrize(
@@ -170,10 +172,28 @@ def test_new_inputs_of_two_dimensions(x_new, expected):
 )
 def test_new_inputs_of_another_shape_are_refused(x_new, d):
     with pytest.raises(InputError, match="x_new"):
-        new_inputs(x_new, d)
+        new_inputs(x_new, NAMES[:d])
 
 
 @pytest.mark.parametrize(("x_new", "d"), [([0.0, np.nan], 1), ([[0.0, 1.0], [np.inf, 0.0]], 2)])
 def test_new_inputs_that_are_not_finite_are_refused_with_their_row(x_new, d):
     with pytest.raises(InputError, match=r"x_new has NaN or infinite values in 1 of 2 rows.*row 1"):
-        new_inputs(x_new, d)
+        new_inputs(x_new, NAMES[:d])
+
+
+def test_new_inputs_of_a_table_are_taken_by_name():
+    table = pd.DataFrame({"other": [9.0], "b": [2.0], "a": [1.0]})
+    np.testing.assert_array_equal(new_inputs(table, NAMES), [[1.0, 2.0]])
+    with pytest.raises(InputError, match="columns"):
+        new_inputs(table.rename(columns={"a": "c"}), NAMES)
+
+
+def test_masked_cells_are_missing_ones():
+    y = np.ma.masked_array([1.0, 1e3, 2.0], mask=[False, True, False])
+    with pytest.raises(InputError, match=r"missing .* row 1"):
+        field_data(np.arange(3.0), y, None, None)
+
+
+def test_dates_are_not_numbers():
+    with pytest.raises(InputError, match="x must be real numbers"):
+        field_data(pd.date_range("2020-01-01", periods=3), np.zeros(3), None, None)

@@ -314,3 +314,15 @@ def test_many_points_are_thinned(monkeypatch):
     fit(x, z)
     assert max(seen) == seen[-1] == (LIKELIHOOD_POINTS,) * 4
     assert all(len(set(lengths)) == 1 for lengths in seen)
+
+
+def test_a_column_of_the_basis_that_is_zero_changes_nothing():
+    """A parameter may have no effect on one of several outcomes."""
+    rng = np.random.default_rng(5)
+    x = rng.random((60, 1))
+    z = np.sin(6 * x[:, 0]) + 0.3 * rng.standard_normal(60)
+    options = {"span": np.ones(1), "relative_var": np.ones(60), "noise_var": 0.09}
+    alone = fit_hyperparameters(x, z, 1.5, basis=x, **options)
+    with_zero = fit_hyperparameters(x, z, 1.5, basis=np.column_stack([x, 0 * x, 2 * x]), **options)
+    assert with_zero.sd == pytest.approx(alone.sd, rel=1e-4)
+    assert with_zero.lengthscale == pytest.approx(alone.lengthscale, rel=1e-4)

@@ -228,3 +228,16 @@ def test_theta_tilde_near_a_bound_is_not_on_it():
     problem = Problem(X, 0.99 * X, lambda x, theta: theta[0] * x[:, 0], {"a": stats.uniform(0, 1)}, noise_cov=0.01)
     assert problem.theta_tilde == pytest.approx([0.99])
     assert problem.on_bound() == ()
+
+
+def test_of_two_minima_at_one_place_the_better_stays():
+    """The prior is so wide that neighbouring minima of a fast oscillation count as one place."""
+    x = np.linspace(0, 1, 40)[:, None]
+    truth = 812.3
+
+    def wave(x, theta):
+        return np.sin(theta[0] * x[:, 0])
+
+    starts = np.linspace(800, 825, 40)[:, None]
+    minima, _ = search(wave, {"t": stats.uniform(0, 1e6)}, wave(x, [truth])[:, None], starts=starts, x=x)
+    assert minima[0].theta == pytest.approx([truth], abs=1e-3)

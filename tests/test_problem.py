@@ -417,8 +417,14 @@ def test_gradient_error_flags_the_gradient_of_a_parameter_without_effect():
     assert problem.gradient_error == pytest.approx(0.3)
 
 
-def test_gradient_error_is_none_for_differences():
-    assert make(simulator=Simulator(line, "difference")).gradient_error is None
+def test_gradient_error_of_differences_shows_a_rounded_output():
+    assert make(simulator=Simulator(line, "difference")).gradient_error < 1e-6
+
+    def rounded(x, theta):
+        return np.round(line(x, theta), 4)
+
+    assert make(simulator=Simulator(rounded, "difference")).gradient_error > 0.01
+    assert make(simulator=Simulator(rounded, "difference", step=0.03)).gradient_error < 0.01
 
 
 def test_gradient_error_by_jax_is_small_whatever_was_asked_before():

@@ -22,9 +22,10 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 def as_floats(value: Any, name: str) -> Array:
     """``value`` as an array of floats, or an error that names it."""
     try:
-        array = np.asarray(value)
-        if np.iscomplexobj(array):
-            raise InputError(f"{name} must be real numbers, not complex ones")
+        # a masked cell is a missing one
+        array = np.ma.filled(value.astype(float), np.nan) if isinstance(value, np.ma.MaskedArray) else np.asarray(value)
+        if array.dtype.kind in "cmM":
+            raise InputError(f"{name} must be real numbers, not {array.dtype}")
         return np.array(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise error if isinstance(error, InputError) else InputError(f"{name} must be numbers: {error}") from None

@@ -54,6 +54,8 @@ def calibrate(
     for name, value, least in (("draws", draws, 4), ("chains", chains, 1), ("warmup", warmup, 0)):
         if not isinstance(value, int | np.integer) or value < least:
             raise InputError(f"{name}={value!r}: give a whole number of at least {least}")
+    if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
+        raise InputError(f"seed={seed!r}: give a whole number that is not negative, or None")
     sequence = np.random.SeedSequence(seed)
     plan = Plan(int(draws), int(warmup), [np.random.default_rng(one) for one in sequence.spawn(chains)])
     calls, spent, started = problem.simulator.calls, problem.simulator.seconds, perf_counter()
@@ -61,7 +63,7 @@ def calibrate(
     with threadpool_limits(limits=1, user_api="blas"), progress_shown(progress):
         result = chosen.run(problem, plan)
         checks = {
-            "quadrature_error": problem.quadrature_error,
+            "quadrature_error": problem.quadrature_error if result.projection == "functional" else None,
             "gradient_kind": problem.simulator.gradient_kind,
             "gradient_error": problem.gradient_error,
         }

@@ -21,6 +21,8 @@ QUADRATURE_LIMIT = 0.02
 RHAT_LIMIT, ESS_LIMIT = 1.01, 400
 #: share of theta steps that may pass without any accepted proposal
 STUCK_LIMIT = 0.05
+#: correlation of theta before and after its step, given the bias, that may remain
+MEMORY_LIMIT = 0.1
 
 
 class Finding(NamedTuple):
@@ -146,27 +148,27 @@ def _mixing(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
     table: pd.DataFrame = posterior.summary()
     rhat, size = float(table["r_hat"].max()), float(table[["ess_bulk", "ess_tail"]].min().min())
     message = f"R-hat at most {rhat:.3f}, effective sample size at least {size:.0f}"
-    if (np.isnan(rhat) or rhat < RHAT_LIMIT) and size > ESS_LIMIT:
+    if rhat < RHAT_LIMIT and size > ESS_LIMIT:
         yield Finding("fine", "mixing", message)
     else:
         yield Finding("problem", "mixing", message, "run longer: more draws, and more warmup if R-hat is above 1.01")
 
 
 def _theta_step(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
-    if not notes.get("inner_steps"):
+    if "theta_memory" not in notes:
         return
     rate = stored(posterior.data, "sample_stats", "acceptance_rate")
-    stuck = float(np.mean(rate == 0.0))
+    stuck, remembered = float(np.mean(rate == 0.0)), float(notes["theta_memory"])
+    proposals = f"{notes['inner_steps']} proposal(s) for each bias, " if notes.get("inner_steps") else ""
     message = (
-        f"{notes['inner_steps']} proposal(s) for each bias, {rate.mean():.1%} accepted; "
-        f"none was accepted in {stuck:.1%} of the steps"
+        f"{proposals}{rate.mean():.1%} accepted, none in {stuck:.1%} of the steps; "
+        f"given the bias, theta's correlation with its start is {remembered:.2f}"
     )
-    if stuck <= STUCK_LIMIT:
+    # four standard errors of a correlation come on top of the limit
+    if stuck <= STUCK_LIMIT and remembered < MEMORY_LIMIT + 4 / np.sqrt(rate.size):
         yield Finding("fine", "theta step", message)
     else:
-        advice = (
-            "theta is not drawn exactly given the bias: raise most_steps of kernels.Laplace, or use kernels.Slice()"
-        )
+        advice = "theta is not drawn exactly given the bias: take more inner steps, or the kernel Laplace() or Slice()"
         yield Finding("problem", "theta step", message, advice)
 
 
@@ -193,8 +195,8 @@ def _noise(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("note", "noise", f"its standard deviation was estimated from the data: {sd}")
     drawn = posterior.data["posterior"].to_dataset()
     misfit = stored(posterior.data, "observed_data", "y") - (drawn["model"] + drawn["bias"]).values
-    white = misfit @ constant["whitener"].values.T / np.sqrt(constant["noise_relative_var"].values)
-    ratio = np.sqrt(np.mean(white**2, axis=(0, 1, 2)))
+    noise_sd = np.sqrt(np.diag(constant["noise_cov"].values) * constant["noise_relative_var"].values)
+    ratio = np.sqrt(np.mean((misfit / noise_sd) ** 2, axis=(0, 1, 2)))
     tolerance = 4 * np.sqrt(0.5 / misfit.shape[2])
     for name, value in zip(posterior.outcome_names, ratio, strict=True):
         message = f"the scatter of {name} around model + bias is {value:.2f} times the noise's standard deviation"
@@ -240,12 +242,14 @@ def _simulator(notes: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _gradient(notes: dict[str, Any]) -> Iterator[Finding]:
-    error = notes["gradient_error"]
-    if error is None:
-        return
-    message = f"the gradient ({notes['gradient_kind']}) differs from central differences by {error:.1g} (relative)"
+    error, differences = notes["gradient_error"], notes["gradient_kind"] == "difference"
+    other = "differences with a longer step" if differences else "central differences"
+    message = f"the gradient ({notes['gradient_kind']}) differs from {other} by {error:.1g} (relative)"
     if error < 1e-3:
         yield Finding("fine", "gradient", message)
+    elif differences:
+        advice = "the simulator's output is rounded or noisy: give a longer step, oc.Simulator(f, step=1e-3)"
+        yield Finding("problem", "gradient", message, advice)
     else:
         yield Finding("problem", "gradient", message, "check the gradient: the projection depends on it")
 

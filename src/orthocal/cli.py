@@ -34,13 +34,13 @@ def demo(
     from .demo import demo_problem, write_demo_files
     from .studies import MODEL1
 
-    folder = _folder(out)
     typer.echo(
         "Field data: 100 noisy points of y = 4x + x sin(5x). Simulator: f(x, theta) = theta x, which cannot bend."
     )
     problem = demo_problem(seed)
     posterior = calibrate(problem, "pgp", seed=seed)
     posterior.data.attrs["title"] = "orthocal demo: a straight line for a curved process"
+    folder = _folder(out)
     write_demo_files(problem, folder)
     _finish(posterior, folder, "fit")
     typer.echo(
@@ -80,7 +80,10 @@ def report(
     """Write the report of a result file."""
     from .posterior import load
 
-    page = load(fit).report(out or fit.with_suffix(".html"))
+    page = out or fit.with_suffix(".html")
+    if page.resolve() == fit.resolve():
+        raise ConfigError(f"the report would replace the result file {fit}: give another --out")
+    load(fit).report(page)
     typer.echo(f"Report: {page}")
 
 
@@ -129,6 +132,8 @@ def main() -> None:
             _fail(str(error), 1)
         except KeyboardInterrupt:
             _fail("interrupted, nothing was written", 130)
+        except MemoryError:
+            _fail("not enough memory: take fewer draws, points or nodes", 1)
         except OSError as error:
             _fail(f"{error.strerror or error}: {error.filename}" if error.filename else str(error), 1)
 

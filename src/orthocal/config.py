@@ -167,14 +167,13 @@ def load_function(reference: str, folder: Path) -> Callable[..., Any]:
     if specification is None or specification.loader is None:
         raise ConfigError(f"the simulator's file {file} is not a Python file")
     module = importlib.util.module_from_spec(specification)
-    # the file may import its neighbours
+    # the file may import its neighbours, now and when it is called; dataclasses look their module up
     sys.path.insert(0, str(path.parent))
+    sys.modules[specification.name] = module
     try:
         specification.loader.exec_module(module)
-    except Exception as error:  # whatever the user's file raises
+    except (Exception, SystemExit) as error:  # whatever the user's file raises
         raise ConfigError(f"the simulator's file {file} cannot be loaded: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.remove(str(path.parent))
     function = getattr(module, name, None)
     if not callable(function):
         raise ConfigError(f"there is no function {name!r} in {file}")

@@ -74,13 +74,18 @@ def field_data(
     )
 
 
-def new_inputs(x_new: Any, d: int) -> Array:
-    """Inputs for a prediction: (m, d), finite."""
+def new_inputs(x_new: Any, input_names: tuple[str, ...]) -> Array:
+    """Inputs for a prediction: (m, d), finite. A pandas table is read by the names of its columns."""
+    d = len(input_names)
+    if isinstance(x_new, pd.DataFrame) and set(map(str, x_new.columns)) >= set(input_names):
+        x_new = x_new.rename(columns=str)[list(input_names)]
+    elif isinstance(x_new, pd.DataFrame) and d > 1:
+        raise InputError(f"x_new has the columns {list(x_new.columns)}: give {list(input_names)}")
     if d == 1:
         inputs = as_columns(x_new, "x_new") if np.ndim(x_new) else as_floats([[x_new]], "x_new")
     else:
         inputs = np.atleast_2d(as_floats(x_new, "x_new"))
-    if inputs.ndim != 2 or inputs.shape[1] != d:
+    if inputs.ndim != 2 or inputs.shape[1] != d or not len(inputs):
         raise InputError(f"x_new has shape {np.shape(x_new)}: give one row a point and {d} columns")
     _refuse_non_finite(inputs, "x_new", "give finite inputs")
     return inputs

@@ -136,7 +136,7 @@ def fit_hyperparameters(
     def search(start: Array, points: int) -> tuple[float, Array]:
         """The deviance and the log hyperparameters that a search on a sample of the points ends at."""
         sample = _sample(len(x), points)
-        part = (x[sample], z[sample], nu, basis[sample], relative_var[sample])
+        part = (x[sample], z[sample], nu, _independent(basis[sample]), relative_var[sample])
 
         ticks = iter(progress_bar(itertools.count(), "hyperparameters"))
 
@@ -211,6 +211,14 @@ def _restricted_deviance(
 
     noise_slope = noise_var * (np.diag(P) @ relative_var - Pz**2 @ relative_var)
     return float(value), np.array([slope(2 * var * k), *(slope(var * one) for one in slopes), noise_slope])
+
+
+def _independent(basis: Array) -> Array:
+    """An orthonormal basis of the columns' span: a parameter may have no effect on this outcome at all."""
+    lengths = np.linalg.norm(basis, axis=0)
+    used = basis[:, lengths > 0] / lengths[lengths > 0]
+    left, singular, _ = np.linalg.svd(used, full_matrices=False)
+    return np.asarray(left[:, singular > 1e-8])
 
 
 def _sample(n: int, most: int) -> IntArray:

@@ -73,13 +73,19 @@ def find_minima(
             failure = error
             continue
         candidate = Minimum(fit.x, float(2 * fit.cost))
-        converged = found if fit.success else unfinished
-        if np.isfinite(candidate.loss) and not any(_same(candidate, one, parameters) for one in converged):
-            converged.append(candidate)
+        if np.isfinite(candidate.loss):
+            _keep_better(found if fit.success else unfinished, candidate, parameters)
     found = found or unfinished
     if not found:
         raise failure or SimulatorError("no start of the search for theta_tilde converged: check the simulator")
     return _ordered(found, parameters, float(np.sum((y @ root.T) ** 2)))
+
+
+def _keep_better(minima: list[Minimum], candidate: Minimum, parameters: Parameters) -> None:
+    """Add a candidate; of several at one place the best stays."""
+    twins = [one for one in minima if _same(candidate, one, parameters)]
+    if all(candidate.loss < one.loss for one in twins):
+        minima[:] = [one for one in minima if not _same(candidate, one, parameters)] + [candidate]
 
 
 def _same(a: Minimum, b: Minimum, parameters: Parameters) -> bool:

@@ -126,7 +126,7 @@ def variable_name(name: str) -> str:
 def _checked_name(name: Any) -> str:
     if not isinstance(name, str) or not name.strip() or name != name.strip() or not name.isprintable():
         raise InputError(f"parameter name {name!r}: give a non-empty printable text without spaces around it")
-    if name in RESERVED_NAMES:
+    if name in RESERVED_NAMES or not name.strip("."):
         raise InputError(f"parameter name {name!r} is used by the results: choose another")
     return name
 

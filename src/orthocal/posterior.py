@@ -77,8 +77,14 @@ class Posterior:
         """One row a parameter: mean, sd, equal-tailed interval, effective sample sizes and R-hat."""
         from arviz_stats import summary
 
+        if not 0 < interval < 1:
+            raise InputError(f"interval={interval}: give its probability, between 0 and 1")
         variables = json.loads(self.data.attrs["variables"])
-        table: pd.DataFrame = summary(self.data, var_names=variables, ci_prob=interval, ci_kind="eti", round_to="none")
+        # constant draws have no R-hat: NaN says so, a warning would not help
+        with np.errstate(divide="ignore", invalid="ignore"):
+            table: pd.DataFrame = summary(
+                self.data, var_names=variables, ci_prob=interval, ci_kind="eti", round_to="none"
+            )
         table.index = pd.Index(self.parameter_names, name="parameter")
         return table.drop(columns=["mcse_mean", "mcse_sd"]).astype(float)
 
@@ -99,7 +105,7 @@ class Posterior:
         ``model`` f(x, theta), ``bias`` b*(x), ``mean`` their sum, ``observation`` with noise; dims (chain, draw,
         point, outcome). Away from the data points ``observation`` has the noise of a typical point.
         """
-        inputs = None if x_new is None else new_inputs(x_new, self.data["constant_data"].sizes["input"])
+        inputs = None if x_new is None else new_inputs(x_new, self.input_names)
         if inputs is None:
             return prediction_at_data(self.data, self._kept(draws), self._rng(seed))
         with progress_shown(True):
@@ -110,7 +116,10 @@ class Posterior:
         return findings(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write everything to a netCDF file (any program that reads HDF5 can read it); no pickle inside."""
+        """Write everything to a netCDF file (any program that reads HDF5 can read it); no pickle inside.
+
+        For one input the curves of the report are written too: the simulator is called for about 400 draws once.
+        """
         _ = self.curves
         return store.save(self.data, path)
 
@@ -153,10 +162,10 @@ class Posterior:
     def _kept(self, draws: int | None) -> IntArray:
         """Numbers of the draws to use, evenly spread."""
         total = self.data["posterior"].sizes["draw"]
+        if draws is not None and (not isinstance(draws, int | np.integer) or draws < 1):
+            raise InputError(f"draws={draws}: give the number of draws a chain, at least 1")
         if draws is None or draws >= total:
             return np.arange(total, dtype=np.intp)
-        if draws < 1:
-            raise InputError(f"draws={draws}: at least one draw is needed")
         return np.linspace(0, total - 1, draws).round().astype(np.intp)
 
     def _rng(self, seed: int | None) -> np.random.Generator:

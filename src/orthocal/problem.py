@@ -138,9 +138,9 @@ class Problem:
         """T^-1 v for values (..., q)."""
         return np.asarray(values @ self.noise.unwhitener.T)
 
-    def whitened_gradient(self, x: Array) -> Array:
-        """T df/dtheta at theta_tilde, (m, q, p)."""
-        gradient = self.simulator.gradient(x, self.theta_tilde)
+    def whitened_gradient(self, x: Array, theta: Array | None = None) -> Array:
+        """T df/dtheta at theta (p,), or at theta_tilde, (m, q, p)."""
+        gradient = self.simulator.gradient(x, self.theta_tilde if theta is None else theta)
         return np.asarray(np.einsum("kl,nlp->nkp", self.noise.whitener, gradient))
 
     @cached_property
@@ -171,12 +171,11 @@ class Problem:
         return quadrature_error(self.sensitivity.gram, gram)
 
     @cached_property
-    def gradient_error(self) -> float | None:
-        """Largest difference of a given gradient from central differences, relative; None where none is given."""
+    def gradient_error(self) -> float:
+        """Largest relative difference of the gradient from differences; of differences, from ones ten times as long."""
         given = self.simulator.gradient(self.data.x, self.theta_tilde)
-        if self.simulator.gradient_kind == "difference":
-            return None
-        reference = self.simulator.difference_gradient(self.data.x, self.theta_tilde)
+        longer = 10.0 if self.simulator.gradient_kind == "difference" else 1.0
+        reference = self.simulator.difference_gradient(self.data.x, self.theta_tilde, longer)
         size = np.sqrt(np.mean(reference**2, axis=(0, 1)))
         return float(np.max(np.abs(given - reference).max(axis=(0, 1)) / np.where(size > 0, size, 1.0)))
 

@@ -24,7 +24,7 @@ from .errors import IdentifiabilityError
 COLLINEAR = 1e-6
 
 
-class Projected(NamedTuple):
+class ProjectedBias(NamedTuple):
     """A projected bias: at the data (c, n, q), coefficients (c, p) and the relative error of <b*, g_j> = 0, (c,)."""
 
     bias: Array
@@ -45,7 +45,7 @@ class Projection:
     gradients
         Columns that give <b, g_j> / |g_j| at these points, (k q, p).
     metric
-        Weights of the norm of b at these points, (k q, k q) as a factor: |b| = |metric' b|; kept as (k, q, q).
+        w_k W at these points, (k, q, q): |b|^2 = sum_k b_k' metric_k b_k.
     natural
         (p, p): turns C' b into the coefficients that ``predict`` needs, lambda or (A' S A)^-1 A' b.
     finite
@@ -60,7 +60,7 @@ class Projection:
     natural: Array
     finite: bool
 
-    def apply(self, bias: Array) -> Projected:
+    def apply(self, bias: Array) -> ProjectedBias:
         """Project draws (c, n + m, q), or (c, n, q) where the constraint lives on the data."""
         c, q = len(bias), bias.shape[2]
         n = len(self.directions) // q
@@ -73,13 +73,10 @@ class Projection:
         left -= second @ self.own_directions.T
         coefficient += second
         projected = at_data - coefficient @ self.directions.T
-        size = np.sqrt(np.einsum("ckq,kqr,ckr->c", *self._twice(own)))
+        cells = own.reshape(c, len(self.metric), q)
+        size = np.sqrt(np.einsum("ckq,kqr,ckr->c", cells, self.metric, cells))
         error = np.abs(left @ self.gradients).max(axis=1) / np.where(size > 0, size, 1.0)
-        return Projected(projected.reshape(c, n, q), coefficient @ self.natural.T, error)
-
-    def _twice(self, own: Array) -> tuple[Array, Array, Array]:
-        cells = own.reshape(len(own), len(self.metric), -1)
-        return cells, self.metric, cells
+        return ProjectedBias(projected.reshape(c, n, q), coefficient @ self.natural.T, error)
 
 
 @dataclass(frozen=True)

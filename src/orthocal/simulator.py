@@ -31,19 +31,26 @@ class Simulator:
         ``g(x, theta)`` that returns (m, p) or (m, q, p); ``"jax"`` where ``function`` is written in
         jax.numpy; ``"difference"`` for central differences; ``"auto"`` (default) takes JAX if the
         program has imported it and the function can be traced, differences otherwise.
+    step
+        Step of the differences, relative to the parameter's scale; default 6e-6. Give a longer one for a simulator
+        whose output is rounded or noisy.
     """
 
     def __init__(
         self,
         function: Callable[[Array, Array], Any],
         gradient: Callable[[Array, Array], Any] | Literal["auto", "jax", "difference"] = "auto",
+        step: float | None = None,
     ) -> None:
         if not callable(function):
             raise InputError(f"the simulator is {type(function).__name__}: give a function f(x, theta)")
         if not callable(gradient) and gradient not in ("auto", "jax", "difference"):
             raise InputError(f'gradient={gradient!r}: give a function g(x, theta), "auto", "jax" or "difference"')
+        if step is not None and not 0 < step < 1:
+            raise InputError(f"step={step}: give the step of the differences as a share of the parameter's scale")
         self.function = function
         self.gradient = gradient
+        self.step = step
 
     def __call__(self, x: Array, theta: Array) -> Any:
         return self.function(x, theta)
@@ -73,7 +80,10 @@ class BoundSimulator:
         self.calls = 0
         self.seconds = 0.0
         self.failures = 0
-        gradient = getattr(simulator, "gradient", None) or "auto"
+        gradient = getattr(simulator, "gradient", "auto")
+        if not callable(gradient) and not (isinstance(gradient, str) and gradient in ("jax", "difference")):
+            gradient = "auto"
+        self._step = float(getattr(simulator, "step", None) or DIFFERENCE_STEP)
         self._given_gradient = gradient if callable(gradient) else None
         self._jacobian: Callable[[Array, Array], Any] | None = None
         self.gradient_kind = "given" if callable(gradient) else str(gradient)
@@ -121,28 +131,36 @@ class BoundSimulator:
             )
         return gradient
 
-    def difference_gradient(self, x: Array, theta: Array) -> Array:
-        """df/dtheta by central differences, one-sided of second order beside a bound of the support."""
+    def difference_gradient(self, x: Array, theta: Array, lengthened: float = 1.0) -> Array:
+        """df/dtheta by differences of second order: central ones, or to one side beside a bound or a failure.
+
+        ``lengthened`` multiplies the steps.
+        """
         support = self._support
         size = np.clip(np.abs(theta), 0.1 * support.spread, support.spread)
         # the steps that are made, not those that were meant: theta + h is rounded
-        steps = (theta + DIFFERENCE_STEP * size) - theta
-        columns = []
-        for j, h in enumerate(steps):
+        steps = (theta + lengthened * self._step * size) - theta
+        return np.stack([self._difference(x, theta, j, float(h)) for j, h in enumerate(steps)], axis=-1)
 
-            def at(shift: float, j: int = j) -> Array:
-                moved = theta.copy()
-                moved[j] += shift
-                return self.required(x, moved)
+    def _difference(self, x: Array, theta: Array, j: int, h: float) -> Array:
+        def at(shift: float) -> Array:
+            moved = theta.copy()
+            moved[j] += shift
+            inside = self._support.lower[j] < moved[j] < self._support.upper[j]
+            return self.evaluate(x, moved) if inside else np.full((len(x), self._q), np.nan)
 
-            if theta[j] + h >= support.upper[j]:
-                column = (3 * at(0.0) - 4 * at(-h) + at(-2 * h)) / (2 * h)
-            elif theta[j] - h <= support.lower[j]:
-                column = (-3 * at(0.0) + 4 * at(h) - at(2 * h)) / (2 * h)
-            else:
-                column = (at(h) - at(-h)) / (2 * h)
-            columns.append(column)
-        return np.stack(columns, axis=-1)
+        central = (at(h) - at(-h)) / (2 * h)
+        if np.isfinite(central).all():
+            return np.asarray(central)
+        here = self.required(x, theta)
+        for side in (h, -h):
+            one_sided = (4 * at(side) - 3 * here - at(2 * side)) / (2 * side)
+            if np.isfinite(one_sided).all():
+                return np.asarray(one_sided)
+        raise NonFiniteError(
+            f"the simulator returned NaN or infinity on either side of {self._support.describe(theta)}: "
+            "restrict the priors to where it works, or mend it there"
+        )
 
     def _settle(self, x: Array, theta: Array) -> Array:
         """The first call: one input may be a vector or a column for the user; take the form that works."""

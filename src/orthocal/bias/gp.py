@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class GP:
 
     def __post_init__(self) -> None:
         check_smoothness(self.nu)
-        if self.sd is not None and not (isinstance(self.sd, int | float) and 0 < self.sd < np.inf):
+        if self.sd is not None and not (isinstance(self.sd, Real) and 0 < self.sd < np.inf):
             raise InputError(f"sd={self.sd}: the prior sd of the bias is a positive number, or None")
         if self.lengthscale is not None:
             lengths = as_floats(self.lengthscale, "lengthscale")
@@ -76,7 +77,12 @@ class GP:
 
     def describe(self) -> dict[str, Any]:
         length = None if self.lengthscale is None else np.asarray(self.lengthscale, dtype=float).tolist()
-        return {"kind": "gp", "nu": _json_number(self.nu), "sd": self.sd, "lengthscale": length}
+        return {
+            "kind": "gp",
+            "nu": _json_number(self.nu),
+            "sd": None if self.sd is None else float(self.sd),
+            "lengthscale": length,
+        }
 
 
 class GPSampler:

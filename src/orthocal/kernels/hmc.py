@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import Array
-from ..errors import InputError
+from ..errors import InputError, NonFiniteError
 from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, laplace_root, normals
 
 #: the acceptance rate aimed at
@@ -84,12 +85,17 @@ class HMC:
 
 def _force(tuning: HMCTuning, state: ThetaState, target: Conditional) -> Array:
     """The slope of the log density in the scaled coordinates; none where the simulator fails."""
-    working = np.flatnonzero(np.isfinite(target.log_density(state)))
     force = np.zeros_like(state.theta)
-    if working.size:
-        gradient = np.stack([target.base.gradient(theta) for theta in state.theta[working]])
+    gradients = {}
+    for c in np.flatnonzero(np.isfinite(target.log_density(state))):
+        # any force that depends on theta alone leaves the trajectory reversible
+        with suppress(NonFiniteError):
+            gradients[int(c)] = target.base.gradient(state.theta[c])
+    if gradients:
+        working = list(gradients)
         part = Conditional(target.base, target.offset[working])
-        force[working] = part.score(ThetaState(*(values[working] for values in state)), gradient) @ tuning.root
+        score = part.score(ThetaState(*(values[working] for values in state)), np.stack(list(gradients.values())))
+        force[working] = score @ tuning.root
     return force
 
 

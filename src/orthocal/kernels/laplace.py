@@ -47,9 +47,10 @@ class Laplace:
     The simulator is linearised once, at theta_tilde and then at the mean of the warm-up: a proposal costs one call.
     Where the conditional is not that close to Gaussian (acceptance below 95 % in warm-up) the proposal gets the tails
     of a Student t; where it is strongly curved (below 50 %) Gauss–Newton steps follow for each bias, at the price of a
-    gradient each. The number of inner proposals is chosen in warm-up such that all of them are refused in less than
-    one step in a hundred; the random-walk step, which helps in heavy tails and at bounds, becomes rare where that
-    takes one proposal. For a simulator that is linear in theta with Gaussian priors every step is an exact draw.
+    gradient each. The number of inner proposals (at most ``most_steps``) is chosen in warm-up such that all of them
+    are refused in about one step in a hundred or less; the random-walk step, which helps in heavy tails and at
+    bounds, becomes rare where that takes one proposal. For a simulator that is linear in theta with Gaussian priors
+    every step is an exact draw.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ class Laplace:
             raise InputError("the theta step needs at least one inner step")
 
     def tune(self, model: ThetaModel, pivot: Array) -> LaplaceTuning:
-        return _linearised(model, pivot, self.steps or 2, 0, 1.0, np.inf)
+        return linearised(model, pivot, self.steps or 2)
 
     def adapt(self, tuning: LaplaceTuning, model: ThetaModel, thetas: Array, acceptance: Array) -> LaplaceTuning:
         rate = float(np.clip(acceptance.mean(), 1e-3, 1 - 1e-9))
@@ -75,12 +76,15 @@ class Laplace:
         freedom = HEAVY_TAILS if rate < 0.95 else tuning.freedom
         needed = np.ceil(np.log(LEFT_OVER) / np.log1p(-rate))
         # refusals come in runs: the share of steps without any move has the last word
-        if np.mean(acceptance == 0.0) > LEFT_OVER:
+        stuck = np.mean(acceptance == 0.0)
+        if stuck > LEFT_OVER:
             needed = max(needed, 2 * tuning.steps)
+        elif stuck > 0:
+            needed = max(needed, tuning.steps)
         steps = self.steps or int(np.clip(needed, 1, self.most_steps))
         walk = RARE_WALK if rate > 1 - LEFT_OVER else 1.0
         pivot = thetas.reshape(-1, thetas.shape[-1]).mean(axis=0)
-        return _linearised(model, pivot, steps, refinements, walk, freedom)
+        return linearised(model, pivot, steps, refinements, walk, freedom)
 
     def step(
         self, rngs: Rngs, tuning: LaplaceTuning, state: ThetaState, target: Conditional
@@ -108,9 +112,15 @@ class Laplace:
         return {"kind": "laplace", "steps": self.steps}
 
 
-def _linearised(
-    model: ThetaModel, pivot: Array, steps: int, refinements: int, walk: float, freedom: float
+def linearised(
+    model: ThetaModel,
+    pivot: Array,
+    steps: int = 1,
+    refinements: int = 0,
+    walk: float = 1.0,
+    freedom: float = np.inf,
 ) -> LaplaceTuning:
+    """The conditional of a simulator that is linearised at ``pivot`` (p,)."""
     gradient = model.gradient(pivot)
     lower = np.linalg.cholesky(laplace_precision(model, pivot, gradient))
     p = len(pivot)

@@ -11,8 +11,8 @@ from ..arrays import Array
 from ..errors import InputError
 from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, laplace_root
 
-#: widenings of the bracket on either side before it is taken as it is
-MOST_WIDENINGS = 50
+#: widenings of the bracket, on both sides together, before it is taken as it is
+MOST_WIDENINGS = 100
 
 
 class SliceTuning(NamedTuple):
@@ -72,11 +72,13 @@ class _Chain:
         level = self.density - self._rng.exponential()
         left = -self._rng.random()
         right = left + 1.0
-        for _ in range(MOST_WIDENINGS):
+        # the limit is split at random between the sides: a fixed one would not be reversible (Neal 2003)
+        to_the_left = int(self._rng.integers(MOST_WIDENINGS))
+        for _ in range(to_the_left):
             if self._at(left, direction)[1] <= level:
                 break
             left -= 1.0
-        for _ in range(MOST_WIDENINGS):
+        for _ in range(MOST_WIDENINGS - 1 - to_the_left):
             if self._at(right, direction)[1] <= level:
                 break
             right += 1.0

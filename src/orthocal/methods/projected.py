@@ -16,6 +16,7 @@ from ..bias import GP, BiasPrior, BiasSampler, Setting
 from ..errors import InputError
 from ..kernels import Kernel, Laplace
 from ..kernels.base import Conditional, ThetaModel, ThetaState, laplace_root
+from ..kernels.memory import Centre, memory
 from ..problem import Problem
 from ..progress import progress_bar
 from ..projection import Projection, finite_projection, functional_projection
@@ -125,7 +126,7 @@ class _Run:
         self._model = ThetaModel(
             parameters=problem.parameters,
             simulate=lambda theta: problem.whiten(problem.simulator.batch(problem.data.x, theta)),
-            gradient=self._gradient,
+            gradient=lambda theta: problem.whitened_gradient(problem.data.x, theta),
             precision=1 / problem.noise.relative_var,
         )
         self._bias_states: list[Any] = [None] * problem.data.q
@@ -138,22 +139,26 @@ class _Run:
         state = self._start()
         kept = _Kept(plan, self._problem)
         window: list[tuple[Array, Array]] = []
+        centre = Centre(self._model, self._problem.theta_tilde)
         for iteration in progress_bar(range(plan.warmup + plan.draws), "sampling"):
             projected = self._projection.apply(self._draw_bias(state))
             target = Conditional(self._model, self._y - projected.bias)
+            before = state.theta
             state, info = kernel.step(plan.rngs, tuning, state, target)
             if iteration >= plan.warmup:
-                records = self._records()
-                kept.add(iteration - plan.warmup, state, projected, info, records)
+                kept.add(iteration - plan.warmup, state, projected, info, self._records())
+                kept.add_step(iteration - plan.warmup, before, centre(target))
                 continue
             window.append((state.theta, info.acceptance))
             if len(window) == WINDOW:
                 thetas, acceptance = (np.stack(parts) for parts in zip(*window, strict=True))
                 tuning = kernel.adapt(tuning, self._model, thetas, acceptance)
+                centre = Centre(self._model, thetas.mean(axis=(0, 1)))
                 window = []
         notes = {
             "inner_steps": getattr(tuning, "steps", None),
             "refinements": getattr(tuning, "refinements", None),
+            "theta_memory": kept.memory(),
             "bias": [sampler.findings() for sampler in self._samplers],
         }
         return kept.finish(method.projection, self._samplers, notes)
@@ -189,10 +194,6 @@ class _Run:
         # theta_tilde itself may lie on a bound
         return self._model.state(parameters.clipped(starts, 1e-9))
 
-    def _gradient(self, theta: Array) -> Array:
-        gradient = self._problem.simulator.gradient(self._problem.data.x, theta)
-        return np.asarray(np.einsum("kl,nlp->nkp", self._problem.noise.whitener, gradient))
-
 
 class _Kept:
     """The draws that are kept, in the outcomes' units."""
@@ -202,6 +203,7 @@ class _Kept:
         (n, q), p = problem.data.y.shape, problem.parameters.p
         self._problem = problem
         self._theta, self._coefficient = np.empty((c, s, p)), np.empty((c, s, p))
+        self._before, self._centre = np.empty((c, s, p)), np.empty((c, s, p))
         self._model, self._bias = np.empty((c, s, n, q)), np.empty((c, s, n, q))
         self._stats: dict[str, Array] = {
             name: np.empty((c, s)) for name in ("lp", "acceptance_rate", "orthogonality_error")
@@ -216,6 +218,14 @@ class _Kept:
         self._stats["orthogonality_error"][:, s] = projected.error
         for name, value in records.items():
             self._records.setdefault(name, []).append(value)
+
+    def add_step(self, s: int, before: Array, centre: Array) -> None:
+        """Where the theta step started and where it aimed at, (c, p)."""
+        self._before[:, s], self._centre[:, s] = before, centre
+
+    def memory(self) -> float:
+        """How much of its start the theta step remembers."""
+        return memory(*(part.reshape(-1, part.shape[-1]) for part in (self._before, self._theta, self._centre)))
 
     def finish(self, projection: str, samplers: list[BiasSampler], notes: dict[str, Any]) -> Draws:
         return Draws(

@@ -1,0 +1,46 @@
+"""Does the theta step forget where it started? The diagnostic of an inexact theta step.
+
+An exact draw from Pi(theta | b*, y) depends on the bias alone, not on the theta before it. So what is left of both
+thetas after a regression on the bias must be uncorrelated. The bias enters by the centre of the linearised
+conditional and its squares and products.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array
+from .base import Conditional, ThetaModel
+from .laplace import linearised
+
+
+class Centre:
+    """The centre of Pi(theta | b*, y) for a simulator that is linearised at ``pivot``: a function of the bias."""
+
+    def __init__(self, model: ThetaModel, pivot: Array) -> None:
+        self._tuning = linearised(model, pivot)
+
+    def __call__(self, target: Conditional) -> Array:
+        """(c, p)."""
+        return np.asarray(self._tuning.centre + target.offset.reshape(len(target.offset), -1) @ self._tuning.gain.T)
+
+
+def memory(before: Array, after: Array, centre: Array) -> float:
+    """The largest partial correlation of a parameter before and after the theta step given the bias.
+
+    All arrays are (draws, p).
+    """
+    spread = centre.std(axis=0)
+    scaled = (centre - centre.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    p = scaled.shape[1]
+    products = [scaled[:, i] * scaled[:, j] for i in range(p) for j in range(i, p)]
+    features = np.column_stack([np.ones(len(scaled)), scaled, *products])
+    if len(features) < 4 * features.shape[1]:
+        return 0.0
+    left = []
+    for theta in (before, after):
+        fitted = features @ np.linalg.lstsq(features, theta, rcond=None)[0]
+        left.append(theta - fitted)
+    sizes = np.sqrt(np.sum(left[0] ** 2, axis=0) * np.sum(left[1] ** 2, axis=0))
+    shared = np.abs(np.sum(left[0] * left[1], axis=0))
+    return float(np.max(np.divide(shared, sizes, out=np.zeros_like(sizes), where=sizes > 0)))

@@ -1,0 +1,73 @@
+"""The findings: each says what it is made for, and only then."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import orthocal as oc
+from orthocal.studies import MODEL1
+
+GP = oc.bias.GP(0.5, 1.0, 0.5)
+
+
+def calibrated(method=None, **changes):
+    x, y = MODEL1.simulate(np.random.default_rng(1))
+    options = {"noise_cov": 0.04, "domain": oc.Box(0, 1), "parameters": {"t": stats.norm(0, 10)}, **changes}
+    options = {"simulator": lambda x, t: t[0] * x[:, 0], **options}
+    return oc.calibrate(oc.Problem(x, y, **options), method or oc.methods.Projected(GP), draws=500, seed=1)
+
+
+def topics(posterior, level):
+    return {finding.topic for finding in posterior.check() if finding.level == level}
+
+
+def test_a_sound_run_has_no_problem_and_no_note():
+    posterior = calibrated()
+    assert posterior.check().ok
+    assert topics(posterior, "note") == set()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "sound"),
+    [
+        (oc.kernels.AdaptiveMetropolis(steps=1), False),
+        (oc.kernels.HMC(trajectories=1, leapfrogs=1), False),
+        (oc.kernels.AdaptiveMetropolis(), True),
+        (oc.kernels.HMC(), True),
+        (oc.kernels.Slice(), True),
+    ],
+    ids=repr,
+)
+def test_an_inexact_theta_step_is_a_problem(kernel, sound):
+    """The paper's single random-walk step among them."""
+    posterior = calibrated(oc.methods.Projected(GP, kernel=kernel))
+    assert ("theta step" in topics(posterior, "problem")) != sound
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "topic"),
+    [
+        ({"noise_cov": 0.4}, "problem", "noise"),
+        ({"noise_cov": 0.002, "method": oc.methods.Projected(oc.bias.GP(2.5, 1.0, 1.0))}, "problem", "noise"),
+        ({"noise_cov": "estimate"}, "note", "noise"),
+        ({"parameters": {"t": stats.uniform(0, 3)}}, "problem", "best fit"),
+        ({"parameters": {"t": stats.norm(3.5, 0.03)}}, "note", "information"),
+        ({"domain": None}, "note", "domain"),
+        ({"domain": oc.Box(0, 1, nodes=2), "simulator": lambda x, t: t[0] * x[:, 0] ** 4}, "problem", "quadrature"),
+        ({"simulator": lambda x, t: np.round(t[0] * x[:, 0], 4)}, "problem", "gradient"),
+        (
+            {"simulator": oc.Simulator(lambda x, t: t[0] * x[:, 0], gradient=lambda x, t: 1.2 * x)},
+            "problem",
+            "gradient",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_what_is_wrong_is_found(changes, level, topic):
+    assert topic in topics(calibrated(**changes), level)
+
+
+def test_constant_draws_are_not_fine(model1_posterior):
+    frozen = oc.Posterior(model1_posterior.data.copy(deep=True))
+    frozen.data["posterior"]["theta"][:] = 1.0
+    assert "mixing" in topics(frozen, "problem")
