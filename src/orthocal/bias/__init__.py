@@ -9,13 +9,15 @@ from ..arrays import Array
 from ..errors import FileError
 from .bart import BART, BARTSampler
 from .base import BiasPrior, BiasSampler, ChainwiseSampler, Setting
+from .bmars import BMARS, BMARSSampler
 from .gp import GP, GPSampler
 
-__all__ = ["BART", "GP", "BiasPrior", "BiasSampler", "ChainwiseSampler", "Setting", "restore_sampler"]
+__all__ = ["BART", "BMARS", "GP", "BiasPrior", "BiasSampler", "ChainwiseSampler", "Setting", "restore_sampler"]
 
 _RESTORE: dict[str, Callable[[dict[str, Any], Array, Array, Array], BiasSampler]] = {
     "gp": GPSampler.restore,
     "bart": BARTSampler.restore,
+    "bmars": BMARSSampler.restore,
 }
 
 

@@ -1,0 +1,245 @@
+"""Bayesian adaptive regression splines as the prior on the bias (Denison, Mallick, Smith 1998)."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import Array, IntArray
+from ..errors import InputError
+from ..progress import announced
+from .base import Setting
+from .bmars_kernels import COUNT_RATE, COUNT_SHAPE, evaluate, iterate
+
+#: draws from the intercept alone before the first one that is handed out
+START_DRAWS = 200
+#: chains run in threads if a draw visits more points than this, below it threads cost more than they save
+THREADED_WORK = 500_000
+
+
+class Bases(NamedTuple):
+    """The basis functions of one chain, changed in place by a draw; see ``bmars_kernels`` for the layout."""
+
+    factors: Any
+    knots: Array
+    rows: Array
+    gram: Array
+    slots: IntArray
+    coefficient: Array
+    number: IntArray
+    hyper: Array
+    fit: Array
+    counts: IntArray
+
+
+@dataclass(frozen=True)
+class BMARS:
+    """b(x) = beta_0 + sum_{k=1..K} beta_k prod_{j=1..J_k} h_kj(x)^degree, h(x) = [s (u_v - t)]_+ / max_u [s (u - t)]_+.
+
+    u in [0, 1]^d are the inputs, scaled by the range of the data and cut off there, so that b is constant beyond
+    it and no basis function exceeds 1. The prior, with R = max(1, range of the residual at theta_tilde) and
+    A = max(1, its largest absolute value) in units of the noise:
+
+    - K, lambda: density proportional to Gamma(lambda; 10, rate 10) Poisson(K; lambda) for K <= ``most``, so that K is
+      a negative binomial, truncated: P(K) proportional to Gamma(10 + K) / (K! 11^K). Shape and rate are those of BASS
+      (Francom and Sanso 2020).
+    - J_k uniform on 1..min(``order``, number of inputs that vary); its variables v a uniform set of J_k distinct inputs
+      that vary; signs s = 1 or -1 with probability 1/2; knots t uniform over the distinct data values of u_v with at
+      least ``least`` data points where s (u_v - t) > 0; the first value for s = 1 and the last for s = -1, which give
+      the linear functions, are always among them.
+    - beta_0 ~ N(0, A^2), beta_k ~ N(0, tau^2), tau^2 ~ inverse-gamma(2, R^2), whose mean is R^2.
+
+    Basis functions that are linearly dependent are allowed, since the coefficients' prior is proper; only where less
+    than 1e-12 of a basis function's posterior precision is left beside the others are they excluded from the support,
+    for the sake of rounding. That needs tau > 10^6 / sqrt(n) noise sds.
+
+    Parameters
+    ----------
+    moves
+        Births, deaths and changes for each draw: after lambda and tau, before the coefficients.
+    order
+        Most inputs of a basis function.
+    degree
+        Power of the hinges: 1 gives continuous functions, 2 smooth ones.
+    most
+        Most basis functions beside the intercept.
+    least
+        Fewest data points where a hinge is not zero.
+    """
+
+    moves: int = 10
+    order: int = 2
+    degree: int = 1
+    most: int = 50
+    least: int = 5
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise InputError(f"BMARS has {name}={value!r}: give a whole number of at least 1")
+
+    def prepare(self, setting: Setting) -> BMARSSampler:
+        # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
+        spread = max(float(np.ptp(setting.residual)), 1.0)
+        offset = max(float(np.abs(setting.residual).max()), 1.0)
+        return BMARSSampler(self, spread, offset, setting.x, setting.nodes, setting.noise_var, setting.unit)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "bmars", **{name: int(value) for name, value in asdict(self).items()}}
+
+
+class BMARSSampler:
+    """Some warm-started moves a draw: the basis functions persist, only the response changes.
+
+    The kept draws hold their basis functions: 28 bytes each for ``order`` 2.
+    """
+
+    def __init__(
+        self,
+        prior: BMARS,
+        spread: float,
+        offset: float,
+        x: Array,
+        nodes: Array,
+        noise_var: Array,
+        unit: float = 1.0,
+    ) -> None:
+        self.prior, self.spread, self.offset, self.unit = prior, spread, offset, unit
+        self._low, self._width = x.min(axis=0), np.ptp(x, axis=0)
+        self._inputs = self._scaled(np.vstack([x, nodes]))
+        self._active = np.flatnonzero(self._width > 0)
+        self._table, self._sizes = _knot_table(self._inputs[:, : len(x)], prior.least)
+        self._weight = np.ascontiguousarray(1 / noise_var)
+
+    def draw(self, rngs: list[np.random.Generator], state: Any, residual: Array) -> tuple[list[Bases], Array]:
+        if state is None:
+            chains = [self._empty() for _ in rngs]
+            with announced("compiling BMARS for its first use, some seconds, once"):
+                self._iterate(rngs[0], chains[0], np.ascontiguousarray(residual[0]), 1)
+        else:
+            chains = state
+        draws = START_DRAWS if state is None else 1
+        work = [
+            (rng, bases, np.ascontiguousarray(row), draws)
+            for rng, bases, row in zip(rngs, chains, residual, strict=True)
+        ]
+        if len(work) > 1 and draws * self.prior.moves * self._inputs.shape[1] * 10 > THREADED_WORK:
+            with ThreadPoolExecutor() as pool:
+                list(pool.map(lambda one: self._iterate(*one), work))
+        else:
+            for one in work:
+                self._iterate(*one)
+        return chains, np.stack([bases.fit for bases in chains])
+
+    def record(self, state: Any) -> dict[str, Array]:
+        """The basis functions in use, the intercept first: factor codes and knots (c, l, order), coefficients (c, l).
+
+        Zeros at the end, where a chain has fewer, are basis functions with coefficient 0.
+        """
+        length = 1 + max(int(bases.number[0]) for bases in state)
+        order = state[0].factors.shape[1]
+        factor = np.zeros((len(state), length, order), dtype=np.int16)
+        knot = np.zeros((len(state), length, order))
+        value = np.zeros((len(state), length))
+        for c, bases in enumerate(state):
+            used = bases.slots[: 1 + bases.number[0]]
+            factor[c, : len(used)], knot[c, : len(used)] = bases.factors[used], bases.knots[used]
+            value[c, : len(used)] = bases.coefficient[used]
+        return {"factor": factor, "knot": knot, "value": value}
+
+    def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
+        inputs = self._scaled(x_new)
+        fits = np.zeros((len(records["value"]), len(x_new)))
+        factors, knots, values = (np.ascontiguousarray(records[name]) for name in ("factor", "knot", "value"))
+        for factor, knot, value, fit in zip(factors, knots, values, fits, strict=True):
+            evaluate(factor, knot, value, inputs, self.prior.degree, fit)
+        return fits
+
+    def covariance_factor(self) -> Array:
+        raise InputError(
+            'the finite projection is available for Gaussian-process bias only: use projection="functional"'
+        )
+
+    def covariance(self, x_new: Array) -> Array:
+        return self.covariance_factor()
+
+    def findings(self) -> dict[str, Any]:
+        return {
+            "coefficient_scale": self.spread / self.unit,
+            "intercept_sd": self.offset / self.unit,
+            "expected_functions": COUNT_SHAPE / COUNT_RATE,
+            "knots": self._sizes.sum(axis=0).tolist(),
+        }
+
+    def settings(self) -> dict[str, Any]:
+        return {**self.prior.describe(), "spread": self.spread, "offset": self.offset, "unit": self.unit}
+
+    @classmethod
+    def restore(cls, settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BMARSSampler:
+        """The sampler of a stored posterior; the inputs' scale follows from its data points."""
+        prior = BMARS(**{name: settings[name] for name in BMARS.__dataclass_fields__})
+        spread, offset, unit = (float(settings[name]) for name in ("spread", "offset", "unit"))
+        return cls(prior, spread, offset, x, nodes, noise_var, unit)
+
+    def _iterate(self, rng: np.random.Generator, bases: Bases, response: Array, draws: int) -> None:
+        for _ in range(draws):
+            iterate(
+                rng,
+                response,
+                self._weight,
+                self._inputs,
+                self._active,
+                self._table,
+                self._sizes,
+                *bases,
+                self.offset**-2,
+                self.spread,
+                self.prior.moves,
+                self.prior.degree,
+            )
+
+    def _empty(self) -> Bases:
+        """The intercept alone, with lambda and tau^2 at their prior means."""
+        # one more than there can be basis functions, where a proposal is worked out
+        slots, order = self.prior.most + 2, min(self.prior.order, len(self._inputs))
+        rows = np.zeros((slots, self._inputs.shape[1]))
+        rows[0] = 1.0
+        gram = np.zeros((slots, slots))
+        gram[0, 0] = self._weight.sum()
+        return Bases(
+            factors=np.zeros((slots, order), dtype=np.int16),
+            knots=np.zeros((slots, order)),
+            rows=rows,
+            gram=gram,
+            slots=np.arange(slots),
+            coefficient=np.zeros(slots),
+            number=np.zeros(1, dtype=np.int64),
+            hyper=np.array([COUNT_SHAPE / COUNT_RATE, self.spread**2]),
+            fit=np.zeros(self._inputs.shape[1]),
+            counts=np.zeros((3, 2), dtype=np.int64),
+        )
+
+    def _scaled(self, x: Array) -> Array:
+        """Inputs (d, m), scaled by the data's range and cut off at it; 0 where the data are constant."""
+        scaled = (x - self._low) / np.where(self._width > 0, self._width, 1.0)
+        return np.ascontiguousarray(np.where(self._width > 0, np.clip(scaled, 0.0, 1.0), 0.0).T)
+
+
+def _knot_table(inputs: Array, least: int) -> tuple[Array, IntArray]:
+    """Knots of each sign and input, (2, d, most), and their numbers (2, d): those with ``least`` points beyond them."""
+    d, n = inputs.shape
+    table, sizes = np.zeros((2, d, n)), np.zeros((2, d), dtype=np.int64)
+    for v, column in enumerate(inputs):
+        values, counts = np.unique(column, return_counts=True)
+        if len(values) < 2:
+            continue
+        below = np.cumsum(counts)
+        above = (n - below >= least) | (values == values[0])
+        under = (below - counts >= least) | (values == values[-1])
+        for side, admitted in enumerate((above, under)):
+            sizes[side, v] = admitted.sum()
+            table[side, v, : sizes[side, v]] = values[admitted]
+    return table, sizes

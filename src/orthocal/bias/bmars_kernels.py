@@ -1,0 +1,263 @@
+"""The compiled core of BMARS: moves over the basis functions of one chain, in place.
+
+Basis functions live in slots: ``factors`` (S, order) codes the hinges of each, v + 1 for [u_v - t]_+ and -(v + 1) for
+[t - u_v]_+ and 0 for none, ``knots`` (S, order) holds their t, ``rows`` (S, N) the values at all N points (the first n
+are data), ``gram`` (S, S) the weighted inner products over the data. ``slots`` (S,) is an ordering of the slots: the
+first 1 + K are in use, the intercept (slot 0) before all others, and the next one is where a proposal is worked out.
+So a basis function that is accepted, or dies, costs no copy.
+
+With the coefficients integrated out, the data enter by P = gram + diag(prior precisions) = L L' and w = L^-1 rhs: the
+log evidence is the sum over the rows a of L of w_a^2 / 2 - log L_aa + log(prior precision of a) / 2, and these parts
+are kept in ``gains``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+BIRTH, DEATH, CHANGE = range(3)
+#: lambda ~ Gamma(shape, rate)
+COUNT_SHAPE, COUNT_RATE = 10.0, 10.0
+#: tau^2 ~ inverse-gamma(shape, (shape - 1) scale^2), so that its mean is scale^2
+TAU_SHAPE = 2.0
+#: a basis function is excluded if less than this share of its precision is left beside the ones before it
+SINGULAR = 1e-12
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def inner(a, b, n):
+    """The inner product of the first n entries; sums may be reordered, which makes vector instructions of them."""
+    total = 0.0
+    for i in range(n):
+        total += a[i] * b[i]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def evaluate_basis(factor, knot, inputs, degree, start, stop, row):
+    """Write the product of a basis function's hinges at the points start..stop-1 into ``row``."""
+    for i in range(start, stop):
+        row[i] = 1.0
+    for j in range(len(factor)):
+        code = factor[j]
+        if code == 0:
+            break
+        column, t = inputs[abs(code) - 1], knot[j]
+        # a hinge is 1 at its end of the data's range
+        slope = 1 / (1 - t) if code > 0 else -1 / t
+        if degree == 1:
+            for i in range(start, stop):
+                row[i] *= max(slope * (column[i] - t), 0.0)
+        else:
+            for i in range(start, stop):
+                row[i] *= max(slope * (column[i] - t), 0.0) ** degree
+
+
+@njit(cache=True, nogil=True)
+def draw_hinge(rng, v, table, sizes):
+    """A sign and a knot of variable v from their prior: the code of the factor and the knot."""
+    side = int(rng.random() * 2)
+    t = table[side, v, int(rng.random() * sizes[side, v])]
+    return (v + 1 if side == 0 else -(v + 1)), t
+
+
+@njit(cache=True, nogil=True)
+def draw_basis(rng, active, table, sizes, factor, knot):
+    """A basis function from its prior; its variables are distinct ones of ``active``."""
+    factor[:] = 0
+    count = 1 + int(rng.random() * min(len(factor), len(active)))
+    j = 0
+    while j < count:
+        v = active[int(rng.random() * len(active))]
+        taken = False
+        for i in range(j):
+            taken |= abs(factor[i]) == v + 1
+        if not taken:
+            factor[j], knot[j] = draw_hinge(rng, v, table, sizes)
+            j += 1
+
+
+@njit(cache=True, nogil=True)
+def extend(gram, rhs, slots, k, slot, precision, L, w):
+    """Row k of the factor L and of w, for ``slot`` after slots[:k]: the gain in log evidence, -inf if singular."""
+    whole = gram[slot, slot] + precision
+    left, top = whole, rhs[slot]
+    for a in range(k):
+        t = gram[slot, slots[a]]
+        for b in range(a):
+            t -= L[k, b] * L[a, b]
+        t /= L[a, a]
+        L[k, a] = t
+        left -= t * t
+        top -= t * w[a]
+    if not left > SINGULAR * whole:
+        return -np.inf
+    L[k, k] = np.sqrt(left)
+    w[k] = top / L[k, k]
+    return 0.5 * w[k] ** 2 - np.log(L[k, k]) + 0.5 * np.log(precision)
+
+
+@njit(cache=True, nogil=True)
+def factorise(gram, rhs, slots, k, intercept_precision, precision, L, w, gains):
+    """All rows of L, w and gains; whether none is singular."""
+    for a in range(k):
+        gains[a] = extend(gram, rhs, slots, a, slots[a], precision if a else intercept_precision, L, w)
+        if gains[a] == -np.inf:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def leave_out(gram, rhs, slots, k, j, precision, L, w, gains, slots2, L2, w2, gains2):
+    """The factor without position j, in ``slots2``, ``L2``, ``w2``, ``gains2``: the change in log evidence."""
+    for a in range(j):
+        slots2[a], w2[a], gains2[a] = slots[a], w[a], gains[a]
+        for b in range(a + 1):
+            L2[a, b] = L[a, b]
+    change = -gains[j]
+    for a in range(j, k - 1):
+        slots2[a] = slots[a + 1]
+        gains2[a] = extend(gram, rhs, slots2, a, slots2[a], precision, L2, w2)
+        if gains2[a] == -np.inf:
+            return -np.inf
+        change += gains2[a] - gains[a + 1]
+    return change
+
+
+@njit(cache=True, nogil=True)
+def measure(slot, slots, k, response, weight, inputs, degree, factors, knots, rows, gram, rhs, weighted):
+    """The proposal in ``slot`` at the data, and its inner products with slots[:k] and the response."""
+    n = len(response)
+    row = rows[slot]
+    evaluate_basis(factors[slot], knots[slot], inputs, degree, 0, n, row)
+    for i in range(n):
+        weighted[i] = weight[i] * row[i]
+    for a in range(k):
+        t = inner(weighted, rows[slots[a]], n)
+        gram[slot, slots[a]] = t
+        gram[slots[a], slot] = t
+    gram[slot, slot] = inner(weighted, row, n)
+    rhs[slot] = inner(weighted, response, n)
+
+
+@njit(cache=True, nogil=True)
+def draw_hyper(rng, slots, k, coefficient, scale):
+    """lambda and tau^2 given the k - 1 basis functions and their coefficients."""
+    squares = 0.0
+    for a in range(1, k):
+        squares += coefficient[slots[a]] ** 2
+    rate = rng.standard_gamma(COUNT_SHAPE + k - 1) / (COUNT_RATE + 1)
+    tau2 = ((TAU_SHAPE - 1) * scale**2 + 0.5 * squares) / rng.standard_gamma(TAU_SHAPE + 0.5 * (k - 1))
+    return rate, tau2
+
+
+@njit(cache=True, nogil=True)
+def change_hinge(rng, table, sizes, factor, knot):
+    """A new sign and knot from their prior for one hinge of a basis function."""
+    hinges = 0
+    for i in range(len(factor)):
+        hinges += factor[i] != 0
+    i = int(rng.random() * hinges)
+    factor[i], knot[i] = draw_hinge(rng, abs(factor[i]) - 1, table, sizes)
+
+
+@njit(cache=True, nogil=True)
+def draw_coefficients(rng, slots, k, L, w, rows, coefficient, fit):
+    """L' beta = w + a standard normal vector, and the function ``fit`` (N,) that it makes."""
+    fit[:] = 0.0
+    for a in range(k - 1, -1, -1):
+        t = w[a] + rng.standard_normal()
+        for b in range(a + 1, k):
+            t -= L[b, a] * coefficient[slots[b]]
+        t /= L[a, a]
+        coefficient[slots[a]] = t
+        row = rows[slots[a]]
+        for i in range(len(fit)):
+            fit[i] += t * row[i]
+
+
+@njit(cache=True, nogil=True)
+def iterate(
+    rng, response, weight, inputs, active, table, sizes,
+    factors, knots, rows, gram, slots, coefficient, number, hyper, fit, counts,
+    intercept_precision, scale, moves, degree,
+):  # fmt: skip
+    """Draw lambda and tau^2 (``hyper``), make ``moves`` moves, draw the coefficients; ``fit`` (N,) becomes b.
+
+    ``number`` (1,) is K, ``counts`` (3, 2) collects the moves that were proposed and accepted.
+    """
+    n, total, most = len(response), rows.shape[1], len(slots) - 2
+    k = number[0] + 1
+    old = hyper[1]
+    hyper[0], hyper[1] = draw_hyper(rng, slots, k, coefficient, scale)
+
+    rhs, weighted = np.empty(most + 2), weight * response
+    for a in range(k):
+        rhs[slots[a]] = inner(weighted, rows[slots[a]], n)
+    L, w, gains = np.empty((most + 2, most + 2)), np.empty(most + 2), np.empty(most + 2)
+    L2, w2, gains2 = np.empty((most + 2, most + 2)), np.empty(most + 2), np.empty(most + 2)
+    slots2 = np.empty(most + 2, np.int64)
+    if not factorise(gram, rhs, slots, k, intercept_precision, 1 / hyper[1], L, w, gains):
+        # outside the prior's support, so the old value stays
+        hyper[1] = old
+        factorise(gram, rhs, slots, k, intercept_precision, 1 / old, L, w, gains)
+    precision = 1 / hyper[1]
+
+    # with no input that varies there is nothing to move
+    for _ in range(moves if len(active) else 0):
+        move = int(rng.random() * 3)
+        counts[move, 0] += 1
+        if (move == BIRTH and k == most + 1) or (move != BIRTH and k == 1):
+            continue
+        new = slots[k]
+        if move == BIRTH:
+            # the basis function comes from its prior, which cancels; the Poisson prior and the choice of the one to
+            # die leave lambda / (K + 1)
+            draw_basis(rng, active, table, sizes, factors[new], knots[new])
+            measure(new, slots, k, response, weight, inputs, degree, factors, knots, rows, gram, rhs, weighted)
+            gain = extend(gram, rhs, slots, k, new, precision, L, w)
+            if not np.log(1 - rng.random()) < gain + np.log(hyper[0] / k):
+                continue
+            gains[k] = gain
+            k += 1
+        else:
+            j = 1 + int(rng.random() * (k - 1))
+            gone = slots[j]
+            ratio = leave_out(gram, rhs, slots, k, j, precision, L, w, gains, slots2, L2, w2, gains2)
+            if move == DEATH:
+                ratio += np.log((k - 1) / hyper[0])
+            elif ratio > -np.inf:
+                # sign and knot of one hinge come from their prior, which cancels
+                factors[new], knots[new] = factors[gone], knots[gone]
+                change_hinge(rng, table, sizes, factors[new], knots[new])
+                measure(new, slots2, k - 1, response, weight, inputs, degree, factors, knots, rows, gram, rhs, weighted)
+                gains2[k - 1] = extend(gram, rhs, slots2, k - 1, new, precision, L2, w2)
+                ratio += gains2[k - 1]
+            if not np.log(1 - rng.random()) < ratio:
+                continue
+            L, L2, w, w2, gains, gains2 = L2, L, w2, w, gains2, gains
+            slots[: k - 1] = slots2[: k - 1]
+            if move == DEATH:
+                k -= 1
+                slots[k] = gone
+            else:
+                slots[k - 1], slots[k] = new, gone
+        counts[move, 1] += 1
+        if move != DEATH:
+            evaluate_basis(factors[new], knots[new], inputs, degree, n, total, rows[new])
+
+    number[0] = k - 1
+    draw_coefficients(rng, slots, k, L, w, rows, coefficient, fit)
+
+
+@njit(cache=True, nogil=True)
+def evaluate(factors, knots, coefficient, inputs, degree, fit):
+    """Add the recorded function to ``fit`` (m,) at ``inputs`` (d, m)."""
+    row = np.empty(len(fit))
+    for a in range(len(coefficient)):
+        # records are filled up with zeros
+        if coefficient[a] != 0.0:
+            evaluate_basis(factors[a], knots[a], inputs, degree, 0, len(fit), row)
+            for i in range(len(fit)):
+                fit[i] += coefficient[a] * row[i]
