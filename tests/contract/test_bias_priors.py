@@ -16,7 +16,14 @@ fourier_prior = importlib.util.module_from_spec(specification)
 specification.loader.exec_module(fourier_prior)
 FourierFeatures, FourierSampler = fourier_prior.FourierFeatures, fourier_prior.FourierSampler
 
-PRIORS = [oc.bias.GP(1.5, 1.0, 0.5), oc.bias.GP(np.inf), oc.bias.BART(trees=30), oc.bias.BMARS(), FourierFeatures()]
+PRIORS = [
+    oc.bias.GP(1.5, 1.0, 0.5),
+    oc.bias.GP(np.inf),
+    oc.bias.BART(trees=30),
+    oc.bias.BMARS(),
+    oc.bias.SoftBART(trees=20),
+    FourierFeatures(),
+]
 
 
 @pytest.mark.parametrize("prior", PRIORS, ids=lambda prior: str(prior.describe()["kind"]))

@@ -11,13 +11,25 @@ from .bart import BART, BARTSampler
 from .base import BiasPrior, BiasSampler, ChainwiseSampler, Setting
 from .bmars import BMARS, BMARSSampler
 from .gp import GP, GPSampler
+from .softbart import SoftBART, SoftBARTSampler
 
-__all__ = ["BART", "BMARS", "GP", "BiasPrior", "BiasSampler", "ChainwiseSampler", "Setting", "restore_sampler"]
+__all__ = [
+    "BART",
+    "BMARS",
+    "GP",
+    "BiasPrior",
+    "BiasSampler",
+    "ChainwiseSampler",
+    "Setting",
+    "SoftBART",
+    "restore_sampler",
+]
 
 _RESTORE: dict[str, Callable[[dict[str, Any], Array, Array, Array], BiasSampler]] = {
     "gp": GPSampler.restore,
     "bart": BARTSampler.restore,
     "bmars": BMARSSampler.restore,
+    "softbart": SoftBARTSampler.restore,
 }
 
 

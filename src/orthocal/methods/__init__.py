@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..bias import BART, BMARS, GP
+from ..bias import BART, BMARS, GP, SoftBART
 from ..errors import InputError
 from .base import Draws, Method, Plan
 from .projected import Projected
@@ -15,6 +15,7 @@ __all__ = ["Draws", "Method", "Plan", "Projected", "method_by_name"]
 _METHODS: dict[str, Callable[[], Method]] = {
     "pgp": lambda: Projected(GP()),
     "pbart": lambda: Projected(BART()),
+    "psoftbart": lambda: Projected(SoftBART()),
     "pbmars": lambda: Projected(BMARS()),
 }
 

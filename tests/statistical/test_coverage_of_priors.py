@@ -13,7 +13,7 @@ import orthocal as oc
 from orthocal.studies import MODEL1, MODEL2, MODEL3
 
 DATA_SETS = 100
-METHODS = {"pbart": oc.bias.BART(), "pbmars": oc.bias.BMARS()}
+METHODS = {"pbart": oc.bias.BART(), "pbmars": oc.bias.BMARS(), "psoftbart": oc.bias.SoftBART()}
 
 
 @pytest.mark.slow

@@ -1,0 +1,371 @@
+"""The compiled core of soft BART: one backfitting sweep over a forest of soft trees, in place.
+
+A soft tree is sum_l phi_l(x) mu_l; phi_l is the product over the leaf's ancestors of psi((x_v - c) / tau), psi the
+logistic function, where the path goes right, and of 1 - psi where it goes left. Inputs are scaled to [0, 1].
+
+A forest of T trees has ``nodes`` (T, SLOTS, 4), the ``cut`` c of each inner node and the value ``mu`` of each leaf
+(T, SLOTS), the bandwidths ``tau`` (T,) and the shares ``s`` (d,) of the splitting variables. Slot 0 is the root. The
+fields of a node are below: its left child (the right one is next to it; LEAF for a leaf), parent (FREE for an empty
+slot), split variable and depth. Points are columns of ``x`` (d, N): the first n are data, the others are where
+predictions are wanted. ``reach`` (SLOTS, N) is how much of each point reaches each node, phi_l at leaf l; it is worked
+out afresh at each visit of a tree, so that it cannot be out of date, and a forest of 50 trees takes 40 kB.
+
+A tree's prior: a node of depth h splits with probability alpha (1 + h)^-beta, by variable v with probability s_v, at a
+cut that is uniform between the cuts that its ancestors left of v. Trees of more than LEAVES leaves are excluded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+#: a tree of the default prior has more with probability 2e-12
+LEAVES = 16
+SLOTS = 2 * LEAVES - 1
+CHILD, PARENT, VARIABLE, DEPTH = range(4)
+LEAF, FREE = -1, -2
+BIRTH, DEATH, CHANGE, BANDWIDTH = range(4)
+#: how often each move of the tree is proposed
+SHARES = np.array([0.35, 0.35, 0.3])
+#: sums may be reordered so that the compiler makes vector instructions of them; infinities stay what they are
+_REORDER = {"reassoc", "contract", "nsz"}
+
+
+@njit(cache=True, nogil=True)
+def draw_rule(rng, tree, cut, k, s):
+    """A variable and a cut from their prior at node k."""
+    u = rng.random()
+    v = 0
+    while v < len(s) - 1 and u >= s[v]:
+        u -= s[v]
+        v += 1
+    lo, hi = 0.0, 1.0
+    child, parent = k, tree[k, PARENT]
+    while parent >= 0:
+        if tree[parent, VARIABLE] == v:
+            if tree[parent, CHILD] == child:
+                hi = min(hi, cut[parent])
+            else:
+                lo = max(lo, cut[parent])
+        child, parent = parent, tree[parent, PARENT]
+    return v, lo + rng.random() * (hi - lo)
+
+
+@njit(cache=True, nogil=True)
+def draw_shares(rng, nodes, sparsity, s):
+    """s ~ Dirichlet(sparsity / d + number of splits by each variable)."""
+    s[:] = sparsity / len(s)
+    for t in range(len(nodes)):
+        for k in range(SLOTS):
+            if nodes[t, k, PARENT] != FREE and nodes[t, k, CHILD] != LEAF:
+                s[nodes[t, k, VARIABLE]] += 1
+    # logarithms of gamma variables: with small shapes the variables themselves may all underflow
+    for v in range(len(s)):
+        s[v] = np.log(rng.standard_gamma(s[v] + 1)) + np.log(1 - rng.random()) / s[v]
+    s[:] = np.exp(s - s.max())
+    s /= s.sum()
+
+
+@njit(cache=True, nogil=True)
+def list_nodes(tree, leaves, nogs):
+    """List the leaves, and the nodes whose two children are leaves, in pre-order; the two numbers."""
+    stack = np.empty(SLOTS, np.int64)
+    stack[0] = 0
+    top, a, b = 1, 0, 0
+    while top:
+        top -= 1
+        k = stack[top]
+        c = tree[k, CHILD]
+        if c == LEAF:
+            leaves[a] = k
+            a += 1
+            continue
+        if tree[c, CHILD] == LEAF and tree[c + 1, CHILD] == LEAF:
+            nogs[b] = k
+            b += 1
+        stack[top], stack[top + 1] = c + 1, c
+        top += 2
+    return a, b
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def split_reach(reach, k, slot, column, cut, tau, start, stop):
+    """Divide what reaches node k between its children, for the points start..stop-1."""
+    for i in range(start, stop):
+        right = reach[k, i] / (1 + np.exp((cut - column[i]) / tau))
+        reach[slot + 1, i] = right
+        reach[slot, i] = reach[k, i] - right
+
+
+@njit(cache=True, nogil=True)
+def fill_reach(tree, cut, tau, x, reach, start, stop):
+    """What reaches each node of a tree, for the points start..stop-1."""
+    stack = np.empty(SLOTS, np.int64)
+    stack[0] = 0
+    top = 1
+    reach[0, start:stop] = 1.0
+    while top:
+        top -= 1
+        k = stack[top]
+        c = tree[k, CHILD]
+        if c != LEAF:
+            split_reach(reach, k, c, x[tree[k, VARIABLE]], cut[k], tau, start, stop)
+            stack[top], stack[top + 1] = c + 1, c
+            top += 2
+
+
+@njit(cache=True, nogil=True, fastmath=_REORDER)
+def weighted_product(a, b, weight):
+    total = 0.0
+    for i in range(len(weight)):
+        total += weight[i] * a[i] * b[i]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def log_evidence(reach, leaves, response, weight, leaf_var, factor, half):
+    """Log marginal likelihood of a tree, v r' B^-1 r / 2 - log|B| / 2, up to terms that all trees have.
+
+    B = I + v Phi' W Phi and r = Phi' W response, v = ``leaf_var``. Leaves its Cholesky factor F in ``factor`` and
+    F^-1 r in ``half``.
+    """
+    n = len(response)
+    total = 0.0
+    for a in range(len(leaves)):
+        row = reach[leaves[a], :n]
+        value = weighted_product(row, response, weight)
+        for b in range(a + 1):
+            entry = leaf_var * weighted_product(row, reach[leaves[b], :n], weight)
+            for c in range(b):
+                entry -= factor[a, c] * factor[b, c]
+            if b < a:
+                factor[a, b] = entry / factor[b, b]
+                value -= factor[a, b] * half[b]
+            else:
+                # the pivots of I + a semi-definite matrix are at least 1; rounding must not take that away
+                entry = max(1 + entry, 1.0)
+                factor[a, a] = np.sqrt(entry)
+                half[a] = value / factor[a, a]
+                total += leaf_var * half[a] ** 2 - np.log(entry)
+    return 0.5 * total
+
+
+@njit(cache=True, nogil=True)
+def draw_leaves(rng, leaves, leaf_var, factor, half, mu):
+    """Leaf values from N(v B^-1 r, v B^-1), jointly."""
+    for a in range(len(leaves) - 1, -1, -1):
+        value = leaf_var * half[a] + np.sqrt(leaf_var) * rng.standard_normal()
+        for b in range(a + 1, len(leaves)):
+            value -= factor[b, a] * mu[leaves[b]]
+        mu[leaves[a]] = value / factor[a, a]
+
+
+@njit(cache=True, nogil=True)
+def add_tree(fit, sign, reach, leaves, mu, start, stop):
+    for a in range(len(leaves)):
+        value = sign * mu[leaves[a]]
+        for i in range(start, stop):
+            fit[i] += value * reach[leaves[a], i]
+
+
+@njit(cache=True, nogil=True)
+def log_split_odds(depth, alpha, beta):
+    """Log prior of a node of this depth with two leaves against its being a leaf."""
+    p = alpha * (1.0 + depth) ** (-beta)
+    below = alpha * (2.0 + depth) ** (-beta)
+    return np.log(p) - np.log(1 - p) + 2 * np.log(1 - below)
+
+
+@njit(cache=True, nogil=True)
+def set_children(tree, k, slot):
+    tree[k, CHILD] = slot
+    for child in range(slot, slot + 2):
+        tree[child, CHILD], tree[child, PARENT], tree[child, DEPTH] = LEAF, k, tree[k, DEPTH] + 1
+
+
+@njit(cache=True, nogil=True)
+def drop_children(tree, k):
+    slot = tree[k, CHILD]
+    tree[slot, PARENT] = tree[slot + 1, PARENT] = FREE
+    tree[k, CHILD] = LEAF
+
+
+@njit(cache=True, nogil=True)
+def _birth(
+    rng, tree, cut, tau, s, x, reach, response, weight, alpha, beta, leaf_var, leaves, nogs, a, old, factor, half
+):
+    """Split a leaf by a rule from its prior."""
+    if a == LEAVES:
+        return False, old
+    k = leaves[int(rng.random() * a)]
+    slot = 1
+    while tree[slot, PARENT] != FREE:
+        slot += 2
+    v, c = draw_rule(rng, tree, cut, k, s)
+    tree[k, VARIABLE], cut[k] = v, c
+    set_children(tree, k, slot)
+    split_reach(reach, k, slot, x[v], c, tau, 0, len(response))
+    a, b = list_nodes(tree, leaves, nogs)
+    ratio = log_split_odds(tree[k, DEPTH], alpha, beta)
+    ratio += np.log(SHARES[DEATH] / b) - np.log(SHARES[BIRTH] / (a - 1))
+    evidence = log_evidence(reach, leaves[:a], response, weight, leaf_var, factor, half)
+    ratio += evidence - old
+    if np.log(1 - rng.random()) < ratio:
+        return True, evidence
+    drop_children(tree, k)
+    return False, old
+
+
+@njit(cache=True, nogil=True)
+def _death(rng, tree, reach, response, weight, alpha, beta, leaf_var, leaves, nogs, b, old, factor, half):
+    """Make a leaf of a node with two leaves."""
+    if b == 0:
+        return False, old
+    k = nogs[int(rng.random() * b)]
+    slot = tree[k, CHILD]
+    drop_children(tree, k)
+    a, _ = list_nodes(tree, leaves, nogs)
+    ratio = -log_split_odds(tree[k, DEPTH], alpha, beta)
+    ratio += np.log(SHARES[BIRTH] / a) - np.log(SHARES[DEATH] / b)
+    evidence = log_evidence(reach, leaves[:a], response, weight, leaf_var, factor, half)
+    ratio += evidence - old
+    if np.log(1 - rng.random()) < ratio:
+        return True, evidence
+    set_children(tree, k, slot)
+    return False, old
+
+
+@njit(cache=True, nogil=True)
+def _change(rng, tree, cut, tau, s, x, reach, response, weight, leaf_var, leaves, nogs, a, b, old, factor, half):
+    """A new rule, from its prior, at a node with two leaves: only the likelihood is left in the ratio."""
+    if b == 0:
+        return False, old
+    k = nogs[int(rng.random() * b)]
+    old_v, old_c = tree[k, VARIABLE], cut[k]
+    v, c = draw_rule(rng, tree, cut, k, s)
+    split_reach(reach, k, tree[k, CHILD], x[v], c, tau, 0, len(response))
+    evidence = log_evidence(reach, leaves[:a], response, weight, leaf_var, factor, half)
+    if np.log(1 - rng.random()) < evidence - old:
+        tree[k, VARIABLE], cut[k] = v, c
+        return True, evidence
+    split_reach(reach, k, tree[k, CHILD], x[old_v], old_c, tau, 0, len(response))
+    return False, old
+
+
+@njit(cache=True, nogil=True)
+def sweep(rng, response, weight, x, nodes, cut, mu, tau, s, fit, counts, alpha, beta, bandwidth, sparsity, leaf_var):
+    """Update every tree once given the others, then ``s``; ``fit`` (N,) becomes the sum of the trees.
+
+    ``s`` stays as it is if ``sparsity`` is 0. ``counts`` (4, 2) collects the moves that were proposed and accepted.
+    """
+    n, N = len(response), len(fit)
+    # what is left of the response when all trees but one are taken away
+    rest = response - fit[:n]
+    fit[:] = 0.0
+    reach, other = np.empty((SLOTS, N)), np.empty((SLOTS, N))
+    leaves, nogs = np.empty(SLOTS, np.int64), np.empty(SLOTS, np.int64)
+    factor, trial = np.empty((LEAVES, LEAVES)), np.empty((LEAVES, LEAVES))
+    half, trial_half = np.empty(LEAVES), np.empty(LEAVES)
+    for t in range(len(nodes)):
+        tree, c, value = nodes[t], cut[t], mu[t]
+        fill_reach(tree, c, tau[t], x, reach, 0, n)
+        a, b = list_nodes(tree, leaves, nogs)
+        add_tree(rest, 1.0, reach, leaves[:a], value, 0, n)
+        evidence = log_evidence(reach, leaves[:a], rest, weight, leaf_var, factor, half)
+        u = rng.random()
+        if u < SHARES[BIRTH]:
+            move = BIRTH
+            done, evidence = _birth(
+                rng, tree, c, tau[t], s, x, reach, rest, weight, alpha, beta, leaf_var,
+                leaves, nogs, a, evidence, trial, trial_half,
+            )  # fmt: skip
+        elif u < SHARES[BIRTH] + SHARES[DEATH]:
+            move = DEATH
+            done, evidence = _death(
+                rng, tree, reach, rest, weight, alpha, beta, leaf_var, leaves, nogs, b, evidence, trial, trial_half
+            )
+        else:
+            move = CHANGE
+            done, evidence = _change(
+                rng, tree, c, tau[t], s, x, reach, rest, weight, leaf_var,
+                leaves, nogs, a, b, evidence, trial, trial_half,
+            )  # fmt: skip
+        counts[move, 0] += 1
+        counts[move, 1] += done
+        a, b = list_nodes(tree, leaves, nogs)
+        if done:
+            factor, trial, half, trial_half = trial, factor, trial_half, half
+        if a == 1:
+            # a stump has no gate: its bandwidth follows the prior
+            tau[t] = bandwidth * rng.standard_exponential()
+        else:
+            proposal = tau[t] * np.exp(rng.standard_normal())
+            fill_reach(tree, c, proposal, x, other, 0, n)
+            ratio = (tau[t] - proposal) / bandwidth + np.log(proposal / tau[t])
+            ratio += log_evidence(other, leaves[:a], rest, weight, leaf_var, trial, trial_half) - evidence
+            counts[BANDWIDTH, 0] += 1
+            if np.log(1 - rng.random()) < ratio:
+                tau[t] = proposal
+                reach, other = other, reach
+                factor, trial, half, trial_half = trial, factor, trial_half, half
+                counts[BANDWIDTH, 1] += 1
+        draw_leaves(rng, leaves[:a], leaf_var, factor, half, value)
+        fill_reach(tree, c, tau[t], x, reach, n, N)
+        add_tree(rest, -1.0, reach, leaves[:a], value, 0, n)
+        add_tree(fit, 1.0, reach, leaves[:a], value, 0, N)
+    if sparsity > 0:
+        draw_shares(rng, nodes, sparsity, s)
+
+
+@njit(cache=True, nogil=True)
+def pack(nodes, cut, mu, kind, value):
+    """Write the forest in pre-order: for each node its variable and cut, or -1 and the leaf's value; the length.
+
+    ``kind`` (L,) and ``value`` (L,) must be long enough.
+    """
+    stack = np.empty(SLOTS, np.int64)
+    length = 0
+    for t in range(len(nodes)):
+        tree = nodes[t]
+        stack[0] = 0
+        top = 1
+        while top:
+            top -= 1
+            k = stack[top]
+            c = tree[k, CHILD]
+            if c == LEAF:
+                kind[length], value[length] = -1, mu[t, k]
+            else:
+                kind[length], value[length] = tree[k, VARIABLE], cut[t, k]
+                stack[top], stack[top + 1] = c + 1, c
+                top += 2
+            length += 1
+    return length
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def evaluate(kind, value, tau, x, fit):
+    """Add the packed forest to ``fit`` (m,) at the points ``x`` (d, m)."""
+    pending = np.empty(SLOTS)
+    start = 0
+    for t in range(len(tau)):
+        end = start
+        for i in range(len(fit)):
+            # in pre-order a right subtree begins where the left one ends: its share waits on the stack
+            share, top, j = 1.0, 0, start
+            while True:
+                if kind[j] >= 0:
+                    right = share / (1 + np.exp((value[j] - x[kind[j], i]) / tau[t]))
+                    pending[top] = right
+                    top += 1
+                    share -= right
+                    j += 1
+                else:
+                    fit[i] += share * value[j]
+                    j += 1
+                    if top == 0:
+                        break
+                    top -= 1
+                    share = pending[top]
+            end = j
+        start = end
