@@ -35,7 +35,11 @@ test: .venv/ready-dev
 test-slow: .venv/ready-dev
 	$(PYTEST) -m slow -rP
 
-bench: .venv/ready-dev
+.venv/ready-bench: .venv/ready-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $@
+
+bench: .venv/ready-bench
 	$(BIN)/python benchmarks/run.py
 
 lint: .venv/ready-dev

@@ -13,6 +13,7 @@ import numpy as np
 from arviz_stats.base import array_stats
 
 import bart
+import bmars
 import orthocal as oc
 from orthocal.studies import MODEL1, MODEL2, MODEL3
 from plain_algorithm import plain_algorithm
@@ -57,3 +58,4 @@ def main() -> None:
 if __name__ == "__main__":
     main()
     bart.main()
+    bmars.main()
