@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -10,16 +9,12 @@ import numpy as np
 
 from ..arrays import Array, IntArray
 from ..errors import InputError
-from ..progress import announced
 from .bart_kernels import FREE, LEAF, PARENT, SLOTS, evaluate, pack, sweep
 from .base import Setting
+from .compiled import CompiledSampler
 
 #: bins are bytes
 MOST_CUTS = 255
-#: sweeps from empty trees before the first draw
-START_SWEEPS = 100
-#: chains run in threads if a sweep visits more points than this, below it threads cost more than they save
-THREADED_WORK = 500_000
 
 
 class Forest(NamedTuple):
@@ -85,11 +80,13 @@ class BART:
         return {"kind": "bart", **asdict(self)}
 
 
-class BARTSampler:
+class BARTSampler(CompiledSampler):
     """One warm-started backfitting sweep a draw: the forest persists, only the response changes.
 
     The kept draws hold their whole forest, packed: about 4 nodes a tree of 12 bytes each, 10 kB for 200 trees.
     """
+
+    title = "BART"
 
     def __init__(
         self,
@@ -107,49 +104,12 @@ class BARTSampler:
         self._bins = self._binned(np.vstack([x, nodes]))
         self._weight = np.ascontiguousarray(1 / noise_var)
 
-    def draw(self, rngs: list[np.random.Generator], state: Any, residual: Array) -> tuple[list[Forest], Array]:
-        if state is None:
-            forests = [self._empty() for _ in rngs]
-            with announced("compiling BART for its first use, some seconds, once"):
-                self._sweep(rngs[0], forests[0], np.ascontiguousarray(residual[0]), 1)
-        else:
-            forests = state
-        sweeps = START_SWEEPS if state is None else self.prior.sweeps
-        work = [
-            (rng, forest, np.ascontiguousarray(row), sweeps)
-            for rng, forest, row in zip(rngs, forests, residual, strict=True)
-        ]
-        if len(work) > 1 and sweeps * self._bins.shape[1] * self.prior.trees > THREADED_WORK:
-            with ThreadPoolExecutor() as pool:
-                list(pool.map(lambda one: self._sweep(*one), work))
-        else:
-            for one in work:
-                self._sweep(*one)
-        return forests, np.stack([forest.fit for forest in forests])
-
-    def record(self, state: Any) -> dict[str, Array]:
-        packed = [self._packed(forest) for forest in state]
-        length = max(len(value) for _, value in packed)
-        kind = np.full((len(packed), length, 2), -2, dtype=np.int16)
-        value = np.zeros((len(packed), length))
-        for c, (one_kind, one_value) in enumerate(packed):
-            kind[c, : len(one_value)], value[c, : len(one_value)] = one_kind, one_value
-        return {"kind": kind, "value": value}  # type: ignore[dict-item]
-
     def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
         bins = self._binned(x_new)
         fits = np.zeros((len(records["value"]), len(x_new)))
         for kind, value, fit in zip(records["kind"], records["value"], fits, strict=True):
             evaluate(kind, value, bins, self.prior.trees, fit)
         return fits
-
-    def covariance_factor(self) -> Array:
-        raise InputError(
-            'the finite projection is available for Gaussian-process bias only: use projection="functional"'
-        )
-
-    def covariance(self, x_new: Array) -> Array:
-        return self.covariance_factor()
 
     def findings(self) -> dict[str, Any]:
         return {"leaf_sd": self.leaf_sd / self.unit, "cuts": self._cuts.tolist()}
@@ -169,23 +129,30 @@ class BARTSampler:
         points: list[Array] = [np.asarray(column, dtype=np.float64) for column in settings["cut_points"]]
         return cls(prior, float(settings["leaf_sd"]), points, x, nodes, noise_var, float(settings["unit"]))
 
-    def _sweep(self, rng: np.random.Generator, forest: Forest, response: Array, sweeps: int) -> None:
-        prior = self.prior
-        for _ in range(sweeps):
-            sweep(
-                rng,
-                response,
-                self._weight,
-                self._bins,
-                self._cuts,
-                *forest,
-                prior.alpha,
-                prior.beta,
-                self.leaf_sd**2,
-                prior.least,
-            )
+    @property
+    def updates(self) -> int:
+        return self.prior.sweeps
 
-    def _empty(self) -> Forest:
+    @property
+    def cost(self) -> int:
+        return int(self._bins.shape[1]) * self.prior.trees
+
+    def update(self, rng: np.random.Generator, state: Any, response: Array, starting: bool) -> None:
+        prior, chain = self.prior, Forest(*state)
+        sweep(
+            rng,
+            response,
+            self._weight,
+            self._bins,
+            self._cuts,
+            *chain,
+            prior.alpha,
+            prior.beta,
+            self.leaf_sd**2,
+            prior.least,
+        )
+
+    def empty(self) -> Forest:
         trees, points = self.prior.trees, self._bins.shape[1]
         nodes = np.zeros((trees, SLOTS, 5), dtype=np.int16)
         nodes[:, :, 0], nodes[:, :, PARENT] = LEAF, FREE
@@ -196,11 +163,12 @@ class BARTSampler:
         counts = np.zeros((4, 2), dtype=np.int64)
         return Forest(nodes, np.zeros((trees, SLOTS)), leaf, sums, np.zeros(points), counts)
 
-    def _packed(self, forest: Forest) -> tuple[Any, Array]:
-        kind = np.empty((len(forest.nodes) * SLOTS, 2), dtype=np.int16)
+    def one_record(self, state: Any) -> dict[str, Array]:
+        """The forest in pre-order; what is filled up with zeros at its end is never reached."""
+        kind = np.empty((len(state.nodes) * SLOTS, 2), dtype=np.int16)
         value = np.empty(len(kind))
-        length = pack(forest.nodes, forest.mu, kind, value)
-        return kind[:length], value[:length]
+        length = pack(state.nodes, state.mu, kind, value)
+        return {"kind": kind[:length], "value": value[:length]}  # type: ignore[dict-item]
 
     def _binned(self, x: Array) -> Any:
         """The bin of each point in each input, (d, m): how many cut points lie below it."""

@@ -96,7 +96,7 @@ class ChainwiseSampler:
 
     def record(self, state: Any) -> dict[str, Array]:
         records = [self.one_record(one) for one in state]
-        return {name: np.stack([record[name] for record in records]) for name in records[0]}
+        return {name: padded([record[name] for record in records]) for name in records[0]}
 
     def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
         if not records:
@@ -118,6 +118,15 @@ class ChainwiseSampler:
 
     def settings(self) -> dict[str, Any]:
         return {"kind": type(self).__name__}
+
+
+def padded(arrays: list[Array]) -> Array:
+    """Arrays (l, ...) of different lengths as one, (number, longest, ...), with zeros at their ends."""
+    longest = max(len(array) for array in arrays)
+    whole = np.zeros((len(arrays), longest, *arrays[0].shape[1:]), arrays[0].dtype)
+    for row, array in zip(whole, arrays, strict=True):
+        row[: len(array)] = array
+    return whole
 
 
 class BiasPrior(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -10,14 +9,12 @@ import numpy as np
 
 from ..arrays import Array, IntArray
 from ..errors import InputError
-from ..progress import announced
 from .base import Setting
 from .bmars_kernels import COUNT_RATE, COUNT_SHAPE, evaluate, iterate
+from .compiled import CompiledSampler
 
 #: draws from the intercept alone before the first one that is handed out
 START_DRAWS = 200
-#: chains run in threads if a draw visits more points than this, below it threads cost more than they save
-THREADED_WORK = 500_000
 
 
 class Bases(NamedTuple):
@@ -91,11 +88,14 @@ class BMARS:
         return {"kind": "bmars", **{name: int(value) for name, value in asdict(self).items()}}
 
 
-class BMARSSampler:
+class BMARSSampler(CompiledSampler):
     """Some warm-started moves a draw: the basis functions persist, only the response changes.
 
     The kept draws hold their basis functions: 28 bytes each for ``order`` 2.
     """
+
+    title = "BMARS"
+    start_updates = START_DRAWS
 
     def __init__(
         self,
@@ -114,41 +114,13 @@ class BMARSSampler:
         self._table, self._sizes = _knot_table(self._inputs[:, : len(x)], prior.least)
         self._weight = np.ascontiguousarray(1 / noise_var)
 
-    def draw(self, rngs: list[np.random.Generator], state: Any, residual: Array) -> tuple[list[Bases], Array]:
-        if state is None:
-            chains = [self._empty() for _ in rngs]
-            with announced("compiling BMARS for its first use, some seconds, once"):
-                self._iterate(rngs[0], chains[0], np.ascontiguousarray(residual[0]), 1)
-        else:
-            chains = state
-        draws = START_DRAWS if state is None else 1
-        work = [
-            (rng, bases, np.ascontiguousarray(row), draws)
-            for rng, bases, row in zip(rngs, chains, residual, strict=True)
-        ]
-        if len(work) > 1 and draws * self.prior.moves * self._inputs.shape[1] * 10 > THREADED_WORK:
-            with ThreadPoolExecutor() as pool:
-                list(pool.map(lambda one: self._iterate(*one), work))
-        else:
-            for one in work:
-                self._iterate(*one)
-        return chains, np.stack([bases.fit for bases in chains])
+    def one_record(self, state: Any) -> dict[str, Array]:
+        """The basis functions in use, the intercept first: factor codes and knots (l, order), coefficients (l,).
 
-    def record(self, state: Any) -> dict[str, Array]:
-        """The basis functions in use, the intercept first: factor codes and knots (c, l, order), coefficients (c, l).
-
-        Zeros at the end, where a chain has fewer, are basis functions with coefficient 0.
+        Zeros at the end, where another chain has more, are basis functions with coefficient 0.
         """
-        length = 1 + max(int(bases.number[0]) for bases in state)
-        order = state[0].factors.shape[1]
-        factor = np.zeros((len(state), length, order), dtype=np.int16)
-        knot = np.zeros((len(state), length, order))
-        value = np.zeros((len(state), length))
-        for c, bases in enumerate(state):
-            used = bases.slots[: 1 + bases.number[0]]
-            factor[c, : len(used)], knot[c, : len(used)] = bases.factors[used], bases.knots[used]
-            value[c, : len(used)] = bases.coefficient[used]
-        return {"factor": factor, "knot": knot, "value": value}
+        used = state.slots[: 1 + state.number[0]]
+        return {"factor": state.factors[used], "knot": state.knots[used], "value": state.coefficient[used]}
 
     def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
         inputs = self._scaled(x_new)
@@ -157,14 +129,6 @@ class BMARSSampler:
         for factor, knot, value, fit in zip(factors, knots, values, fits, strict=True):
             evaluate(factor, knot, value, inputs, self.prior.degree, fit)
         return fits
-
-    def covariance_factor(self) -> Array:
-        raise InputError(
-            'the finite projection is available for Gaussian-process bias only: use projection="functional"'
-        )
-
-    def covariance(self, x_new: Array) -> Array:
-        return self.covariance_factor()
 
     def findings(self) -> dict[str, Any]:
         return {
@@ -184,24 +148,29 @@ class BMARSSampler:
         spread, offset, unit = (float(settings[name]) for name in ("spread", "offset", "unit"))
         return cls(prior, spread, offset, x, nodes, noise_var, unit)
 
-    def _iterate(self, rng: np.random.Generator, bases: Bases, response: Array, draws: int) -> None:
-        for _ in range(draws):
-            iterate(
-                rng,
-                response,
-                self._weight,
-                self._inputs,
-                self._active,
-                self._table,
-                self._sizes,
-                *bases,
-                self.offset**-2,
-                self.spread,
-                self.prior.moves,
-                self.prior.degree,
-            )
+    @property
+    def cost(self) -> int:
+        # a move works with about ten basis functions at every point
+        return 10 * self.prior.moves * int(self._inputs.shape[1])
 
-    def _empty(self) -> Bases:
+    def update(self, rng: np.random.Generator, state: Any, response: Array, starting: bool) -> None:
+        chain: Bases = state
+        iterate(
+            rng,
+            response,
+            self._weight,
+            self._inputs,
+            self._active,
+            self._table,
+            self._sizes,
+            *chain,
+            self.offset**-2,
+            self.spread,
+            self.prior.moves,
+            self.prior.degree,
+        )
+
+    def empty(self) -> Bases:
         """The intercept alone, with lambda and tau^2 at their prior means."""
         # one more than there can be basis functions, where a proposal is worked out
         slots, order = self.prior.most + 2, min(self.prior.order, len(self._inputs))

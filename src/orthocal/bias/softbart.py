@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -10,14 +9,12 @@ import numpy as np
 
 from ..arrays import Array, IntArray
 from ..errors import InputError
-from ..progress import announced
 from .base import Setting
+from .compiled import CompiledSampler
 from .softbart_kernels import FREE, LEAF, PARENT, SLOTS, evaluate, pack, sweep
 
 #: sweeps from stumps before the first draw, with equal shares of the splitting variables
 START_SWEEPS = 50
-#: chains run in threads if a sweep visits more points than this, below it threads cost more than they save
-THREADED_WORK = 100_000
 
 
 class SoftForest(NamedTuple):
@@ -89,11 +86,14 @@ class SoftBART:
         return {"kind": "softbart", **asdict(self)}
 
 
-class SoftBARTSampler:
+class SoftBARTSampler(CompiledSampler):
     """One warm-started backfitting sweep a draw: the forest persists, only the response changes.
 
     The kept draws hold their whole forest, packed: about 4 nodes a tree of 10 bytes each, 2.5 kB for 50 trees.
     """
+
+    title = "soft BART"
+    start_updates = START_SWEEPS
 
     def __init__(
         self,
@@ -111,52 +111,12 @@ class SoftBARTSampler:
         self._points = self._scaled(np.vstack([x, nodes]))
         self._weight = np.ascontiguousarray(1 / noise_var)
 
-    def draw(self, rngs: list[np.random.Generator], state: Any, residual: Array) -> tuple[list[SoftForest], Array]:
-        if state is None:
-            forests = [self._stumps() for _ in rngs]
-            with announced("compiling soft BART for its first use, some seconds, once"):
-                self._sweep(rngs[0], forests[0], np.ascontiguousarray(residual[0]), 1, 0.0)
-        else:
-            forests = state
-        sweeps = START_SWEEPS if state is None else self.prior.sweeps
-        # from stumps, sampled shares settle on any input before the trees have found those that matter, and stay
-        sparsity = 0.0 if state is None else self.prior.sparsity
-        work = [
-            (rng, forest, np.ascontiguousarray(row), sweeps, sparsity)
-            for rng, forest, row in zip(rngs, forests, residual, strict=True)
-        ]
-        if len(work) > 1 and sweeps * self._points.shape[1] * self.prior.trees > THREADED_WORK:
-            with ThreadPoolExecutor() as pool:
-                list(pool.map(lambda one: self._sweep(*one), work))
-        else:
-            for one in work:
-                self._sweep(*one)
-        return forests, np.stack([forest.fit for forest in forests])
-
-    def record(self, state: Any) -> dict[str, Array]:
-        packed = [self._packed(forest) for forest in state]
-        length = max(len(value) for _, value in packed)
-        kind = np.full((len(packed), length), -2, dtype=np.int16)
-        value = np.zeros((len(packed), length))
-        for c, (one_kind, one_value) in enumerate(packed):
-            kind[c, : len(one_value)], value[c, : len(one_value)] = one_kind, one_value
-        bandwidth = np.stack([forest.tau for forest in state])
-        return {"kind": kind, "value": value, "bandwidth": bandwidth}  # type: ignore[dict-item]
-
     def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
         points = self._scaled(x_new)
         fits = np.zeros((len(records["value"]), len(x_new)))
         for kind, value, tau, fit in zip(records["kind"], records["value"], records["bandwidth"], fits, strict=True):
             evaluate(kind, value, np.ascontiguousarray(tau), points, fit)
         return fits
-
-    def covariance_factor(self) -> Array:
-        raise InputError(
-            'the finite projection is available for Gaussian-process bias only: use projection="functional"'
-        )
-
-    def covariance(self, x_new: Array) -> Array:
-        return self.covariance_factor()
 
     def findings(self) -> dict[str, Any]:
         return {"leaf_sd": self.leaf_sd / self.unit}
@@ -178,25 +138,33 @@ class SoftBARTSampler:
         scale: Array = np.asarray(settings["scale"], dtype=np.float64)
         return cls(prior, float(settings["leaf_sd"]), low, scale, x, nodes, noise_var, float(settings["unit"]))
 
-    def _sweep(
-        self, rng: np.random.Generator, forest: SoftForest, response: Array, sweeps: int, sparsity: float
-    ) -> None:
-        prior = self.prior
-        for _ in range(sweeps):
-            sweep(
-                rng,
-                response,
-                self._weight,
-                self._points,
-                *forest,
-                prior.alpha,
-                prior.beta,
-                prior.bandwidth,
-                sparsity,
-                self.leaf_sd**2,
-            )
+    @property
+    def updates(self) -> int:
+        return self.prior.sweeps
 
-    def _stumps(self) -> SoftForest:
+    @property
+    def cost(self) -> int:
+        # a soft tree costs about as much as five hard ones
+        return 5 * int(self._points.shape[1]) * self.prior.trees
+
+    def update(self, rng: np.random.Generator, state: Any, response: Array, starting: bool) -> None:
+        prior, chain = self.prior, SoftForest(*state)
+        # from stumps, sampled shares settle on any input before the trees have found those that matter, and stay
+        sparsity = 0.0 if starting else prior.sparsity
+        sweep(
+            rng,
+            response,
+            self._weight,
+            self._points,
+            *chain,
+            prior.alpha,
+            prior.beta,
+            prior.bandwidth,
+            sparsity,
+            self.leaf_sd**2,
+        )
+
+    def empty(self) -> SoftForest:
         trees, (inputs, points) = self.prior.trees, self._points.shape
         nodes = np.zeros((trees, SLOTS, 4), dtype=np.int16)
         nodes[:, :, 0], nodes[:, :, PARENT] = LEAF, FREE
@@ -211,11 +179,12 @@ class SoftBARTSampler:
             counts=np.zeros((4, 2), dtype=np.int64),
         )
 
-    def _packed(self, forest: SoftForest) -> tuple[Any, Array]:
-        kind = np.empty(len(forest.nodes) * SLOTS, dtype=np.int16)
+    def one_record(self, state: Any) -> dict[str, Array]:
+        """The forest in pre-order and its bandwidths; what is filled up with zeros at its end is never reached."""
+        kind = np.empty(len(state.nodes) * SLOTS, dtype=np.int16)
         value = np.empty(len(kind))
-        length = pack(forest.nodes, forest.cut, forest.mu, kind, value)
-        return kind[:length], value[:length]
+        length = pack(state.nodes, state.cut, state.mu, kind, value)
+        return {"kind": kind[:length], "value": value[:length], "bandwidth": state.tau}
 
     def _scaled(self, x: Array) -> Array:
         """Inputs in units of the data's range, (d, m)."""
