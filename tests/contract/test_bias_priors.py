@@ -22,6 +22,7 @@ PRIORS = [
     oc.bias.BART(trees=30),
     oc.bias.BMARS(),
     oc.bias.SoftBART(trees=20),
+    oc.bias.BNN(hidden=8),
     FourierFeatures(),
 ]
 

@@ -10,12 +10,14 @@ from ..errors import FileError
 from .bart import BART, BARTSampler
 from .base import BiasPrior, BiasSampler, ChainwiseSampler, Setting
 from .bmars import BMARS, BMARSSampler
+from .bnn import BNN, BNNSampler
 from .gp import GP, GPSampler
 from .softbart import SoftBART, SoftBARTSampler
 
 __all__ = [
     "BART",
     "BMARS",
+    "BNN",
     "GP",
     "BiasPrior",
     "BiasSampler",
@@ -30,6 +32,7 @@ _RESTORE: dict[str, Callable[[dict[str, Any], Array, Array, Array], BiasSampler]
     "bart": BARTSampler.restore,
     "bmars": BMARSSampler.restore,
     "softbart": SoftBARTSampler.restore,
+    "bnn": BNNSampler.restore,
 }
 
 

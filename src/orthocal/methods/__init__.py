@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..bias import BART, BMARS, GP, SoftBART
+from ..bias import BART, BMARS, BNN, GP, SoftBART
 from ..errors import InputError
 from .base import Draws, Method, Plan
 from .projected import Projected
@@ -17,6 +17,7 @@ _METHODS: dict[str, Callable[[], Method]] = {
     "pbart": lambda: Projected(BART()),
     "psoftbart": lambda: Projected(SoftBART()),
     "pbmars": lambda: Projected(BMARS()),
+    "pbnn": lambda: Projected(BNN()),
 }
 
 

@@ -1,0 +1,326 @@
+"""The Bayesian neural network: gradient, the prior without data, Geweke's joint test, predictions, bad input.
+
+False alarms: |z| > 4.5 has probability 7e-6 a comparison; seeds are fixed.
+"""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+
+import orthocal as oc
+from orthocal.bias.base import Setting
+from orthocal.bias.bnn import BNN, BNNSampler, Network
+from orthocal.errors import InputError
+from orthocal.studies import MODEL1
+from orthocal.testing import check_bias_prior
+
+
+def setting(x, nodes=None, noise_var=None, residual=None, unit=1.0):
+    n, d = x.shape
+    return Setting(
+        x=x,
+        nodes=np.empty((0, d)) if nodes is None else nodes,
+        span=np.ones(d),
+        noise_var=np.ones(n) if noise_var is None else noise_var,
+        residual=np.linspace(-1, 1, n) if residual is None else residual,
+        gradient=np.ones((n, 1)),
+        unit=unit,
+    )
+
+
+def generators(count, seed=0):
+    return [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(count)]
+
+
+def prior_functions(rng, sampler, x, count):
+    """Functions of the prior at x (count, len(x)), written out unit by unit."""
+    prior = sampler.prior
+    varies = np.ptp(x, axis=0) > 0
+    below = np.where(varies, 2 * (x - x.min(axis=0)) / np.where(varies, np.ptp(x, axis=0), 1) - 1, 0)
+    below = np.broadcast_to(below, (count, *x.shape))
+    for layer in range(prior.layers):
+        size = varies.sum() if layer == 0 else prior.hidden
+        weights = prior.weight_sd / np.sqrt(size) * rng.standard_normal((count, below.shape[2], prior.hidden))
+        shifts = prior.weight_sd * rng.standard_normal((count, 1, prior.hidden))
+        below = np.tanh(shifts + np.einsum("cnj,cjh->cnh", below, weights))
+    output = sampler.spread / np.sqrt(prior.hidden) * rng.standard_normal((count, prior.hidden))
+    intercept = sampler.offset * rng.standard_normal((count, 1))
+    return intercept + np.einsum("cnh,ch->cn", below, output), below
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_gradient_against_finite_differences(layers):
+    rng = np.random.default_rng(0)
+    sampler = BNN(hidden=4, layers=layers, weight_sd=1.5).prepare(
+        setting(rng.random((9, 2)), noise_var=rng.uniform(0.5, 2, 9), residual=4 * rng.standard_normal(9))
+    )
+    hidden = rng.standard_normal((3, len(sampler.hidden_scales)))
+    response = 4 * rng.standard_normal((3, 9))
+    _, gradient = sampler._density(hidden, response)
+    for j in range(hidden.shape[1]):
+        move = 1e-5 * np.eye(hidden.shape[1])[j]
+        ahead, behind = (sampler._density(hidden + side * move, response)[0] for side in (1, -1))
+        np.testing.assert_allclose(gradient[:, j], (ahead - behind) / 2e-5, rtol=1e-6, atol=1e-7)
+
+
+def test_density_is_the_gaussian_one():
+    """log p(y | hidden) of the dense covariance, up to a constant, with noise that differs between the points."""
+    rng = np.random.default_rng(1)
+    noise_var = rng.uniform(0.5, 2, 9)
+    sampler = BNN(hidden=4).prepare(setting(rng.random((9, 2)), noise_var=noise_var, residual=np.arange(9.0)))
+    hidden = rng.standard_normal((5, len(sampler.hidden_scales)))
+    response = rng.standard_normal(9)
+    ours, _ = sampler._density(hidden, np.tile(response / np.sqrt(noise_var), (5, 1)))
+    exact = []
+    for one in hidden:
+        units = sampler._units((one * sampler.hidden_scales)[None], sampler._inputs)[-1][0]
+        columns = np.hstack([units, np.ones((9, 1))]) * sampler.output_scales
+        covariance = columns @ columns.T + np.diag(noise_var)
+        fit = response @ np.linalg.solve(covariance, response)
+        exact.append(-(np.linalg.slogdet(covariance)[1] + fit + one @ one) / 2)
+    np.testing.assert_allclose(ours - ours[0], np.array(exact) - exact[0], atol=1e-10)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_without_data_functions_follow_the_prior(layers):
+    """Variance A^2 + (R/2)^2 E tanh^2 at a point, and the size of differences, which the hidden weights decide."""
+    rng = np.random.default_rng(2)
+    x = rng.random((6, 2))
+    prior = BNN(hidden=5, layers=layers)
+    sampler = prior.prepare(setting(x, noise_var=np.full(6, 1e12), residual=np.linspace(-3, 1, 6)))
+    assert (sampler.spread, sampler.offset) == (2.0, 3.0)
+    exact, units = prior_functions(rng, sampler, x, 100_000)
+    expected = sampler.offset**2 + sampler.spread**2 * np.mean(units**2, axis=(0, 2))
+    np.testing.assert_allclose(exact.var(axis=0), expected, rtol=5 * np.sqrt(2 / 100_000))
+
+    chains, rngs, state = 200, generators(200), None
+    sums = []
+    for _ in range(40):
+        state, values = sampler.draw(rngs, state, np.zeros((chains, 6)))
+        sums.append(np.hstack([values**2, np.abs(np.diff(values)), np.diff(values) ** 2]))
+    # chains are independent of each other: their means give the standard error
+    means = np.mean(sums, axis=0)
+    exact = np.hstack([exact**2, np.abs(np.diff(exact)), np.diff(exact) ** 2])
+    error = np.hypot(means.std(axis=0, ddof=1) / np.sqrt(chains), exact.std(axis=0) / np.sqrt(100_000))
+    assert np.all(np.abs(means.mean(axis=0) - exact.mean(axis=0)) < 4.5 * error)
+
+
+def geweke_scores(layers=1, break_it=None):
+    """Geweke's joint-distribution test: data given the function, the function given the data, in turn.
+
+    Chains begin with weights from the prior, which they must keep: each chain's mean has the prior's expectation, and
+    chains are independent.
+    """
+    chains, rounds = 400, 60
+    rng, rngs = np.random.default_rng(3), generators(chains, 3)
+    x = rng.random((8, 2))
+    sampler = BNN(hidden=3, layers=layers, weight_sd=2.0, leapfrogs=5).prepare(
+        setting(x, residual=np.linspace(-3, 3, 8), noise_var=np.linspace(0.5, 2, 8))
+    )
+
+    def functions(fit, hidden):
+        return np.column_stack(
+            [
+                fit[:, 0],
+                fit[:, 0] ** 2,
+                fit[:, 3] * fit[:, 7],
+                fit.max(axis=1),
+                np.abs(np.diff(fit)).mean(axis=1),
+                (hidden**2).mean(axis=1),
+                np.abs(hidden[:, 0]),
+            ]
+        )
+
+    def from_the_prior(count):
+        hidden = rng.standard_normal((count, len(sampler.hidden_scales)))
+        return Network(hidden, rng.standard_normal((count, 4)), np.zeros(count))
+
+    state, _ = sampler.draw(rngs, None, 3 * rng.standard_normal((chains, 8)))
+    state = from_the_prior(chains)._replace(step=state.step)
+    network = from_the_prior(100_000)
+    fits = sampler.predict(rng, sampler.record(network), x)
+    reference = functions(fits, network.hidden)
+    fits = sampler.predict(rng, sampler.record(state), x)
+    if break_it:
+        break_it(sampler)
+    total = np.zeros((chains, reference.shape[1]))
+    for _ in range(rounds):
+        noise = np.sqrt(np.linspace(0.5, 2, 8)) * rng.standard_normal((chains, 8))
+        state, fits = sampler.draw(rngs, state, fits + noise)
+        total += functions(fits, state.hidden) / rounds
+    error = np.hypot(total.std(axis=0, ddof=1) / np.sqrt(chains), reference.std(axis=0) / np.sqrt(len(reference)))
+    return (total.mean(axis=0) - reference.mean(axis=0)) / error
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_geweke(layers):
+    assert np.max(np.abs(geweke_scores(layers))) < 4.5
+
+
+def narrow(sampler):
+    """Output weights with a wrong variance."""
+    sampler.spread /= 1.3
+
+
+def flatten(sampler):
+    """Hidden weights without the determinant of their density, as if the output weights were maximised over."""
+    right = sampler._density
+
+    def wrong(hidden, response):
+        columns = sampler._columns(sampler._units(hidden * sampler.hidden_scales, sampler._inputs)[-1])
+        gram = np.eye(columns.shape[2]) + columns.swapaxes(1, 2) @ columns
+        density, gradient = right(hidden, response)
+        return density + np.linalg.slogdet(gram)[1] / 2, gradient
+
+    sampler._density = wrong
+
+
+@pytest.mark.parametrize("break_it", [narrow, flatten])
+def test_geweke_notices_a_wrong_sampler(break_it):
+    assert np.max(np.abs(geweke_scores(break_it=break_it))) > 6
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_predictions_are_the_drawn_function(layers):
+    rng = np.random.default_rng(4)
+    x, nodes = rng.random((40, 3)), rng.random((9, 3))
+    sampler = BNN(layers=layers).prepare(setting(x, nodes))
+    state, values = sampler.draw(generators(3), None, rng.standard_normal((3, 40)))
+    records = sampler.record(state)
+    assert records["weights"].shape == (3, sampler.findings()["weights"])
+    np.testing.assert_allclose(sampler.predict(rng, records, np.vstack([x, nodes])), values, atol=1e-10)
+
+
+def test_a_saved_state_goes_on_in_the_same_way():
+    rng = np.random.default_rng(5)
+    sampler = BNN(trajectories=2).prepare(setting(rng.random((30, 2))))
+    state, _ = sampler.draw([rng], None, np.zeros((1, 30)))
+    saved, generator = copy.deepcopy(state), copy.deepcopy(rng)
+    later, first = sampler.draw([rng], state, np.ones((1, 30)))
+    _, again = sampler.draw([generator], saved, np.ones((1, 30)))
+    np.testing.assert_array_equal(first, again)
+    # adapting further would make the draws depend on all that came before
+    np.testing.assert_array_equal(later.step, saved.step)
+
+
+def test_chains_do_not_depend_on_each_other():
+    rng = np.random.default_rng(6)
+    sampler = BNN(hidden=6).prepare(setting(rng.random((30, 2))))
+    response = rng.standard_normal((3, 30))
+    _, together = sampler.draw(generators(3), None, response)
+    _, alone = sampler.draw(generators(3)[1:2], None, response[1:2])
+    np.testing.assert_allclose(together[1:2], alone, atol=1e-6)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_it_learns_a_smooth_function(layers):
+    rng = np.random.default_rng(7)
+    x = rng.random((200, 1))
+    truth = 3 * np.sin(6 * x[:, 0])
+    response = truth + rng.standard_normal(200)
+    sampler = BNN(layers=layers).prepare(setting(x, residual=response))
+    state, draws = None, []
+    for _ in range(200):
+        state, values = sampler.draw([rng], state, response[None])
+        draws.append(values[0])
+    assert np.sqrt(np.mean((np.mean(draws, axis=0) - truth) ** 2)) < 0.3
+
+
+def test_an_offset_is_learnt():
+    """A residual far from 0 in comparison with its range: the intercept is not held back."""
+    rng = np.random.default_rng(8)
+    x = rng.random((10, 1))
+    response = 200 + rng.standard_normal(10)
+    sampler = BNN().prepare(setting(x, residual=response))
+    state, draws = None, []
+    for _ in range(100):
+        state, values = sampler.draw([rng], state, response[None])
+        draws.append(values)
+    assert abs(np.mean(draws) - 200) < 1.5
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.full((8, 1), 0.5),
+        np.repeat(np.linspace(0, 1, 4), 5)[:, None],
+        np.random.default_rng(0).random((5, 1)),
+        np.random.default_rng(0).random((20, 30)),
+        np.arange(20.0)[:, None] % 3,
+    ],
+    ids=["constant", "replicates", "five points", "thirty inputs", "integers"],
+)
+@pytest.mark.parametrize("size", [1e6, 1.0, 1e-9])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_odd_inputs_work(x, size, layers):
+    rng = np.random.default_rng(9)
+    residual = size * rng.standard_normal(len(x))
+    sampler = BNN(hidden=5, layers=layers, leapfrogs=5).prepare(setting(x, x[:2], residual=residual))
+    state = None
+    for _ in range(5):
+        state, values = sampler.draw([rng], state, residual[None])
+    assert np.isfinite(values).all()
+    np.testing.assert_allclose(values[:, :2], values[:, -2:], rtol=0, atol=1e-9 * sampler.offset)
+
+
+def test_a_step_that_leaves_the_numbers_is_refused():
+    rng = np.random.default_rng(10)
+    sampler = BNN(hidden=4).prepare(setting(rng.random((10, 2))))
+    state, _ = sampler.draw([rng], None, np.zeros((1, 10)))
+    wild = state._replace(step=np.array([1e100]))
+    later, values = sampler.draw([rng], wild, np.zeros((1, 10)))
+    assert np.isfinite(values).all()
+    np.testing.assert_array_equal(later.hidden, state.hidden)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"hidden": 0},
+        {"hidden": 2.5},
+        {"layers": 3},
+        {"layers": True},
+        {"weight_sd": 0.0},
+        {"weight_sd": float("nan")},
+        {"weight_sd": "3"},
+        {"leapfrogs": 0},
+        {"trajectories": -1},
+    ],
+)
+def test_bad_settings_are_refused(options):
+    with pytest.raises(InputError, match=next(iter(options))):
+        BNN(**options)
+
+
+def test_restored_samplers_predict_the_same():
+    rng = np.random.default_rng(11)
+    x, nodes = rng.random((20, 2)), rng.random((4, 2))
+    sampler = BNN(hidden=6, layers=2, weight_sd=2).prepare(setting(x, nodes, unit=3.0))
+    state, _ = sampler.draw(generators(2), None, rng.standard_normal((2, 20)))
+    stored = json.loads(json.dumps(sampler.settings()))
+    again = BNNSampler.restore(stored, x, nodes, np.ones(20))
+    points = rng.random((7, 2))
+    records = sampler.record(state)
+    np.testing.assert_array_equal(again.predict(rng, records, points), sampler.predict(rng, records, points))
+    assert again.settings() == sampler.settings()
+    assert again.findings() == sampler.findings()
+
+
+def test_it_keeps_the_contract():
+    check_bias_prior(BNN(hidden=8))
+
+
+def test_pbnn_on_model_1():
+    x, y = MODEL1.simulate(np.random.default_rng(1))
+    posterior = oc.calibrate(MODEL1.problem(x, y), oc.methods.Projected(BNN()), draws=100, seed=1)
+    summary = posterior.summary()
+    assert abs(summary["mean"].item() - MODEL1.theta_star[0]) < 4 * summary["sd"].item()
+    assert float(posterior.data["sample_stats"]["orthogonality_error"].max()) < 1e-10
+
+
+def test_the_finite_projection_is_refused():
+    x, y = MODEL1.simulate(np.random.default_rng(2), n=40)
+    with pytest.raises(InputError, match="functional"):
+        oc.calibrate(MODEL1.problem(x, y), oc.methods.Projected(BNN(hidden=4), "finite"), draws=10, seed=1)
