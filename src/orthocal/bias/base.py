@@ -89,7 +89,7 @@ class ChainwiseSampler:
         """b at x_new (m, d) of a recorded draw, (m,)."""
         raise InputError(f"{type(self).__name__} cannot predict the bias at new points")
 
-    def draw(self, rngs: list[np.random.Generator], state: Any, residual: Array) -> tuple[list[Any], Array]:
+    def draw(self, rngs: list[np.random.Generator], state: Any, residual: Array) -> tuple[Any, Array]:
         states = [None] * len(rngs) if state is None else state
         drawn = [self.one_draw(*one) for one in zip(rngs, states, residual, strict=True)]
         return [state for state, _ in drawn], np.stack([values for _, values in drawn])

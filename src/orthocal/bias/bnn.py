@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
-from .base import Setting
+from .base import ChainwiseSampler, Setting
 
 #: trajectories from a draw of the prior before the first draw that is handed out; they set the step size
 START_TRAJECTORIES = 100
@@ -96,7 +96,7 @@ class BNN:
         return {"kind": "bnn", **choices, "weight_sd": float(self.weight_sd)}
 
 
-class BNNSampler:
+class BNNSampler(ChainwiseSampler):
     """Hidden weights by Hamiltonian Monte Carlo on p(hidden | y), then the output weights from p(output | hidden, y).
 
     Given the hidden weights the model is linear and Gaussian in the output weights, which are integrated out of the
@@ -155,14 +155,6 @@ class BNNSampler:
 
     def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
         return self._values(np.asarray(records["weights"]), self._scaled(x_new))
-
-    def covariance_factor(self) -> Array:
-        raise InputError(
-            'the finite projection is available for Gaussian-process bias only: use projection="functional"'
-        )
-
-    def covariance(self, x_new: Array) -> Array:
-        return self.covariance_factor()
 
     def findings(self) -> dict[str, Any]:
         return {
