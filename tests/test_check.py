@@ -1,5 +1,7 @@
 """The findings: each says what it is made for, and only then."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -65,6 +67,37 @@ def test_an_inexact_theta_step_is_a_problem(kernel, sound):
 )
 def test_what_is_wrong_is_found(changes, level, topic):
     assert topic in topics(calibrated(**changes), level)
+
+
+@pytest.mark.parametrize(
+    ("noise_cov", "settled"), [(0.04, True), (4e-8, False)], ids=["a sound run", "noise 1000 times too small"]
+)
+def test_a_network_that_has_not_settled_is_a_problem(noise_cov, settled):
+    posterior = calibrated(oc.methods.Projected(oc.bias.BNN(hidden=10)), noise_cov=noise_cov)
+    found = [finding for finding in posterior.check() if finding.topic == "bias prior"]
+    assert [finding.level for finding in found] == ([] if settled else ["problem"])
+    assert all("the chains have" in one.message and "noise_cov" in one.advice for one in found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "word"),
+    [
+        ({"hmc_step": 1e-18}, "problem", "hardly moved"),
+        ({"hmc_acceptance": 0.01}, "problem", "hardly moved"),
+        ({"density_rhat": 3.0}, "problem", "not settled"),
+        ({"density_rhat": 1.3}, "note", "not quite settled"),
+        ({}, None, None),
+    ],
+)
+def test_what_hamiltonian_steps_report(model1_posterior, changes, level, word):
+    """One chain that stands still has an R-hat of 1: the steps tell."""
+    posterior = oc.Posterior(model1_posterior.data.copy())
+    notes = json.loads(posterior.data.attrs["notes"])
+    notes["bias"] = [{"density_rhat": 1.0, "hmc_step": 0.1, "hmc_acceptance": 0.8, **changes}]
+    posterior.data.attrs["notes"] = json.dumps(notes)
+    found = [finding for finding in posterior.check() if finding.topic == "bias prior"]
+    assert [finding.level for finding in found] == ([level] if level else [])
+    assert all(word in finding.message for finding in found)
 
 
 def test_constant_draws_are_not_fine(model1_posterior):

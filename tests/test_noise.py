@@ -4,10 +4,15 @@ from threadpoolctl import threadpool_limits
 
 from orthocal.data import field_data
 from orthocal.errors import InputError
-from orthocal.noise import Noise, estimated_noise, known_noise
+from orthocal.noise import Noise, known_noise, noise_from_errors, observed_precision
+from orthocal.noise_estimate import LowRankNoise, estimated_noise, low_rank_correlation
 from orthocal.studies import MODEL1
 
 COV = np.array([[4.0, 1.2, -0.3], [1.2, 1.0, 0.1], [-0.3, 0.1, 0.25]])
+
+
+def all_observed(n, q):
+    return np.ones((n, q), dtype=bool)
 
 
 @pytest.fixture(autouse=True)
@@ -29,32 +34,33 @@ def one_thread():
     ],
 )
 def test_forms_of_a_known_noise(given, q, expected):
-    noise = known_noise(given, 5, q)
+    noise = known_noise(given, all_observed(5, q))
     np.testing.assert_array_equal(noise.cov, expected)
-    np.testing.assert_array_equal(noise.relative_var, np.ones((5, q)))
+    np.testing.assert_array_equal(noise.precision, np.tile(np.eye(q), (5, 1, 1)))
+    assert not noise.coupled
     assert noise.source == "known"
 
 
 def test_noise_is_a_copy_of_what_the_user_gave():
     given = COV.copy()
-    noise = known_noise(given, 5, 3)
+    noise = known_noise(given, all_observed(5, 3))
     given[0, 0] = 99.0
     assert noise.cov[0, 0] == 4.0
 
 
 def test_a_variance_for_every_point():
     variances = np.array([0.5, 1.0, 2.0, 4.0])
-    noise = known_noise(variances[:, None, None], 4, 1)
-    np.testing.assert_allclose(noise.cov[0, 0] * noise.relative_var[:, 0], variances)
-    assert noise.relative_var.shape == (4, 1)
+    noise = known_noise(variances[:, None, None], all_observed(4, 1))
+    np.testing.assert_allclose(noise.cov[0, 0] * noise.variances[:, 0], variances)
+    assert noise.variances.shape == (4, 1)
     # a typical point lies between the extremes
     assert 0.5 < noise.cov[0, 0] < 4.0
 
 
 def test_equal_variances_for_every_point_are_one_variance():
-    noise = known_noise(np.full((4, 1, 1), 0.3), 4, 1)
+    noise = known_noise(np.full((4, 1, 1), 0.3), all_observed(4, 1))
     assert noise.cov[0, 0] == pytest.approx(0.3)
-    np.testing.assert_allclose(noise.relative_var, 1.0)
+    np.testing.assert_allclose(noise.variances, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +71,14 @@ def test_equal_variances_for_every_point_are_one_variance():
         (np.ones((5, 3)), 5, 3, "noise_cov is 5 x 3"),
         (np.ones(5), 5, 1, r"y has 1 outcome but noise_cov is 5: give one variance.*\(5, 1, 1\)"),
         (np.ones((4, 1, 1)), 5, 1, "noise_cov is 4 x 1 x 1"),
-        (np.ones((5, 2, 2)), 5, 2, "one outcome only"),
+        (np.ones((5, 2, 2)), 5, 2, "noise_cov in row 0 is not positive definite"),
+        (
+            np.where(np.arange(5)[:, None, None] == 3, [[1, 0.5], [0.1, 1]], np.eye(2)),
+            5,
+            2,
+            "in row 3 is not symmetric",
+        ),
+        (np.where(np.arange(5)[:, None, None] == 2, np.inf, np.eye(2)), 5, 2, "not finite in row 2"),
         (np.nan, 5, 1, "finite"),
         ([1.0, np.inf], 5, 2, "finite"),
         (None, 5, 1, "noise_cov"),
@@ -86,22 +99,22 @@ def test_equal_variances_for_every_point_are_one_variance():
 )
 def test_noise_that_is_no_covariance_is_refused(given, n, q, message):
     with pytest.raises(InputError, match=message):
-        known_noise(given, n, q)
+        known_noise(given, all_observed(n, q))
 
 
 def test_a_covariance_in_tiny_and_huge_units_is_accepted():
     unit = np.array([1e-9, 1.0, 1e8])
     cov = COV * np.outer(unit, unit)
-    np.testing.assert_array_equal(known_noise(cov, 5, 3).cov, cov)
+    np.testing.assert_array_equal(known_noise(cov, all_observed(5, 3)).cov, cov)
 
 
 def test_rounding_errors_are_no_asymmetry():
     cov = np.array([[1.0, 1e-17], [3e-17, 1.0]])
-    np.testing.assert_allclose(known_noise(cov, 5, 2).cov, cov, atol=1e-15)
+    np.testing.assert_allclose(known_noise(cov, all_observed(5, 2)).cov, cov, atol=1e-15)
 
 
 def noise_of(cov):
-    return Noise(np.asarray(cov), np.ones((1, len(cov))), "known")
+    return Noise(np.asarray(cov), all_observed(1, len(cov)), "known")
 
 
 @pytest.mark.parametrize("cov", [[[0.04]], np.diag([4.0, 0.01]), COV, COV * 1e-10])
@@ -143,7 +156,7 @@ def test_estimated_variance_of_model_1_is_near_the_truth(seed):
     assert noise.source == "estimated"
     assert noise.cov.shape == (1, 1)
     assert 0.028 < noise.cov[0, 0] < 0.055
-    np.testing.assert_array_equal(noise.relative_var, np.ones((100, 1)))
+    np.testing.assert_array_equal(noise.variances, np.ones((100, 1)))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -218,7 +231,148 @@ def test_the_noise_of_outcomes_without_scatter_cannot_be_estimated(curve):
         estimated_noise(field_data(x, curve(x), None, None), np.ones(1))
 
 
-def test_the_noise_of_several_outcomes_cannot_be_estimated_yet():
-    data = field_data(np.linspace(0, 1, 30), np.random.default_rng(7).random((30, 2)), None, None)
-    with pytest.raises(InputError, match=r"2 outcomes.*noise_cov as a \(2, 2\) matrix"):
-        estimated_noise(data, np.ones(1))
+def test_the_precision_of_a_row_is_that_of_its_observed_cells():
+    """In the outcomes' units, T' L T = E' (E cov E')^-1 E, from the definition."""
+    observed = np.array([[True, True, True], [True, False, True], [False, True, False], [False, False, False]])
+    noise = Noise(COV, observed, "known")
+    T = noise.whitener
+    for row, seen in zip(np.einsum("ji,njk,kl->nil", T, noise.precision, T), observed, strict=True):
+        cells = np.flatnonzero(seen)
+        expected = np.zeros((3, 3))
+        expected[np.ix_(cells, cells)] = np.linalg.inv(COV[np.ix_(cells, cells)])
+        np.testing.assert_allclose(row, expected, atol=1e-10)
+    assert noise.coupled
+    np.testing.assert_array_equal(noise.precision[0], np.eye(3))
+    assert np.isinf(noise.variances[3]).all()
+
+
+def test_missing_cells_do_not_couple_independent_outcomes():
+    observed = np.array([[True, True], [True, False], [False, True]])
+    noise = Noise(np.diag([0.04, 1e9]), observed, "known")
+    assert not noise.coupled
+    np.testing.assert_allclose(noise.variances, np.where(observed, 1.0, np.inf))
+
+
+def test_precisions_follow_the_units():
+    observed = np.array([[True, False, True], [True, True, False]])
+    unit = np.array([1e-6, 1.0, 1e9])
+    scaled = Noise(COV * np.outer(unit, unit), observed, "known")
+    np.testing.assert_allclose(scaled.precision, Noise(COV, observed, "known").precision, atol=1e-9)
+
+
+def test_observed_precision_takes_one_covariance_a_row():
+    covs = np.stack([COV, 2 * COV])
+    observed = np.array([[True, True, False], [True, True, False]])
+    result = observed_precision(covs, observed)
+    np.testing.assert_allclose(result[0], 2 * result[1])
+    np.testing.assert_allclose(result[0, :2, :2], np.linalg.inv(COV[:2, :2]))
+    assert not result[:, 2].any()
+    assert not result[:, :, 2].any()
+
+
+def test_errors_of_every_cell():
+    errors = np.array([[0.1, 2.0], [0.4, np.nan], [0.1, 2.0]])
+    observed = np.array([[True, True], [True, False], [True, True]])
+    noise = noise_from_errors(errors, observed)
+    assert noise.by_point is not None
+    np.testing.assert_allclose(np.diag(noise.cov), [np.exp(np.mean(np.log([0.01, 0.16, 0.01]))), 4.0])
+    np.testing.assert_allclose(noise.variances[:, 0] * noise.cov[0, 0], [0.01, 0.16, 0.01])
+    np.testing.assert_allclose(noise.variances[:, 1] * noise.cov[1, 1], [4.0, np.inf, 4.0])
+
+
+def test_equal_errors_are_one_covariance():
+    noise = noise_from_errors([0.2, 0.2, 0.2], all_observed(3, 1))
+    assert noise.by_point is None
+    np.testing.assert_allclose(noise.cov, [[0.04]])
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
+def test_an_error_that_is_none_is_refused_with_its_place(bad):
+    errors = np.full((4, 2), 0.5)
+    errors[2, 1] = bad
+    with pytest.raises(InputError, match=r"row 2, column 1 \(1 such cells\).*set y to NaN"):
+        noise_from_errors(errors, all_observed(4, 2))
+
+
+def pair(seed, n=100):
+    """Two smooth curves with correlated noise."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((n, 1))
+    cov = np.array([[0.04, 0.018], [0.018, 0.01]])
+    y = np.column_stack([np.sin(4 * x), np.exp(x)]) + rng.multivariate_normal([0, 0], cov, n)
+    return x, y, cov
+
+
+def test_estimated_covariance_of_two_outcomes_is_near_the_truth():
+    """Over 30 data sets the mean's relative error is about .15 / sqrt(30) = .03."""
+    estimates = []
+    for seed in range(30):
+        x, y, cov = pair(seed)
+        estimates.append(estimated_noise(field_data(x, y, None, None), np.ones(1)).cov)
+    np.testing.assert_allclose(np.mean(estimates, axis=0), cov, rtol=0.1)
+
+
+def test_the_covariance_is_estimated_from_the_rows_with_both():
+    x, y, cov = pair(0, n=300)
+    y[:100, 0] = np.nan
+    y[250:, 1] = np.nan
+    estimate = estimated_noise(field_data(x, y, None, None), np.ones(1)).cov
+    np.testing.assert_allclose(estimate, cov, rtol=0.35)
+
+
+def test_outcomes_that_are_never_seen_together_are_taken_as_uncorrelated():
+    x, y, _ = pair(0)
+    y[::2, 0] = np.nan
+    y[1::2, 1] = np.nan
+    noise = estimated_noise(field_data(x, y, None, None), np.ones(1))
+    assert noise.cov[0, 1] == 0.0
+    assert not noise.coupled
+
+
+def test_too_few_observations_of_one_outcome_name_it():
+    x, y, _ = pair(0)
+    y[4:, 1] = np.nan
+    with pytest.raises(InputError, match="4 observations of y2 are too few"):
+        estimated_noise(field_data(x, y, None, None), np.ones(1))
+
+
+def test_a_low_rank_correlation_is_found_again():
+    rng = np.random.default_rng(0)
+    loadings = rng.standard_normal((20, 2))
+    model = loadings @ loadings.T + np.diag(rng.uniform(0.5, 1.5, 20))
+    scale = np.sqrt(np.diag(model))
+    correlation = model / np.outer(scale, scale)
+    np.testing.assert_allclose(low_rank_correlation(correlation, 2), correlation, atol=1e-3)
+    # one factor is too few for it
+    assert np.abs(low_rank_correlation(correlation, 1) - correlation).max() > 0.1
+
+
+def test_rank_zero_means_independent_outcomes():
+    np.testing.assert_allclose(low_rank_correlation(np.array([[1.0, 0.5], [0.5, 1.0]]), 0), np.eye(2))
+
+
+def test_low_rank_noise_of_many_outcomes_beats_the_full_estimate():
+    """15 outcomes, 40 points, one factor: 30 numbers are estimated better than 120."""
+    rng = np.random.default_rng(1)
+    x = np.linspace(0, 1, 40)
+    loadings = rng.uniform(0.5, 1.5, 15)
+    cov = np.outer(loadings, loadings) + np.eye(15)
+    y = np.sin(3 * x)[:, None] + rng.multivariate_normal(np.zeros(15), cov, 40)
+    data = field_data(x, y, None, None)
+    full, low = (estimated_noise(data, np.ones(1), kind).cov for kind in (None, LowRankNoise(1)))
+    assert np.linalg.norm(low - cov) < np.linalg.norm(full - cov)
+    sd = np.sqrt(np.diag(low))
+    values = np.linalg.eigvalsh(low / np.outer(sd, sd))
+    assert values[0] > 0
+
+
+@pytest.mark.parametrize("rank", [-1, 1.5, True, "two"])
+def test_a_rank_that_is_none_is_refused(rank):
+    with pytest.raises(InputError, match="whole number"):
+        LowRankNoise(rank)
+
+
+def test_a_rank_as_large_as_the_number_of_outcomes_is_refused():
+    x, y, _ = pair(0)
+    with pytest.raises(InputError, match="rank must be below the number of outcomes, 2"):
+        estimated_noise(field_data(x, y, None, None), np.ones(1), LowRankNoise(2))

@@ -122,7 +122,7 @@ def test_figures_for_several_inputs_and_outcomes(tmp_path):
     assert len(plots.fit_figure(posterior).axes) == 4
     assert len([axis for axis in plots.bias_figure(posterior).axes if axis.get_visible()]) == 10
     html = posterior.report(tmp_path / "fit.html").read_text(encoding="utf-8")
-    assert "weighted by the precision of its noise" in html
+    assert "in units of the noise (W is the inverse of its covariance)" in html
 
 
 def test_plotting_leaves_the_users_matplotlib_alone(model1_posterior):

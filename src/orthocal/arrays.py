@@ -56,6 +56,15 @@ def is_positive_definite(matrix: Array) -> bool:
     return bool(np.linalg.eigvalsh(matrix / np.outer(scale, scale)).min() > 1e-12)
 
 
+def matrix_root(matrix: Array) -> Array:
+    """R with R' R = matrix, (..., q, q), symmetric and positive semi-definite, whatever the units of its rows."""
+    scale = np.sqrt(np.maximum(np.einsum("...ii->...i", matrix), 0.0))
+    safe = np.where(scale > 0, scale, 1.0)
+    values, vectors = np.linalg.eigh(matrix / (safe[..., :, None] * safe[..., None, :]))
+    root = np.sqrt(np.maximum(values, 0.0))[..., :, None] * np.swapaxes(vectors, -1, -2)
+    return np.asarray(root * scale[..., None, :])
+
+
 def unique_rows(*blocks: Array) -> tuple[Array, list[IntArray]]:
     """The distinct rows of all blocks, and for each block the position of its rows among them."""
     rows, inverse = np.unique(np.concatenate(blocks), axis=0, return_inverse=True)

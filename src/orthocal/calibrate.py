@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 from threadpoolctl import threadpool_limits
 
+from .arrays import Array
 from .errors import InputError, OrthocalWarning
 from .methods import Draws, Method, Plan, method_by_name
 from .posterior import Posterior
@@ -137,6 +138,8 @@ def _tree(problem: Problem, result: Draws, attributes: dict[str, Any]) -> xr.Dat
     posterior["bias"] = (("chain", "draw", "point", "outcome"), result.bias)
     if result.coefficient is not None:
         posterior["projection_coefficient"] = (("chain", "draw", "parameter"), result.coefficient)
+    if result.noise_cov is not None:
+        posterior["noise_cov"] = (("chain", "draw", "outcome", "other_outcome"), result.noise_cov)
 
     stats = xr.Dataset({name: (("chain", "draw"), value) for name, value in result.stats.items()}, coords=index)
     observed = xr.Dataset({"y": (("point", "outcome"), data.y)}, coords=points)
@@ -157,16 +160,23 @@ def _tree(problem: Problem, result: Draws, attributes: dict[str, Any]) -> xr.Dat
         "posterior": posterior,
         "sample_stats": stats,
         "observed_data": observed,
-        "constant_data": _constant_data(problem, result.projection, points | named),
+        "constant_data": _constant_data(problem, result.directions, points | named),
         "prior": prior,
         "bias_state": state,
     }
+    if result.reference_state:
+        groups["reference_state"] = xr.Dataset(
+            {
+                name: (("reference", *(f"{name}_dim_{i}" for i in range(value.ndim - 1))), value)
+                for name, value in result.reference_state.items()
+            }
+        )
     tree = xr.DataTree.from_dict(groups)
     tree.attrs = attributes
     return tree
 
 
-def _constant_data(problem: Problem, projection: str, coords: dict[str, Any]) -> xr.Dataset:
+def _constant_data(problem: Problem, directions: Array | None, coords: dict[str, Any]) -> xr.Dataset:
     data, parameters = problem.data, problem.parameters
     lower, upper = problem.domain.bounds(data.d)
     constant = xr.Dataset(
@@ -176,7 +186,7 @@ def _constant_data(problem: Problem, projection: str, coords: dict[str, Any]) ->
             "nodes": (("node", "input"), problem.rule.nodes),
             "node_weights": (("node",), problem.rule.weights),
             "noise_cov": (("outcome", "other_outcome"), problem.noise.cov),
-            "noise_relative_var": (("point", "outcome"), problem.noise.relative_var),
+            "noise_variances": (("point", "outcome"), problem.noise.variances),
             "whitener": (("outcome", "other_outcome"), problem.noise.whitener),
             "theta_tilde": (("parameter",), problem.theta_tilde),
             "minima": (("minimum", "parameter"), np.stack([one.theta for one in problem.minima])),
@@ -188,8 +198,8 @@ def _constant_data(problem: Problem, projection: str, coords: dict[str, Any]) ->
         },
         coords={**coords, "input": list(data.input_names), "corner": ["lower", "upper"]},
     )
-    if projection == "finite":
-        constraint = np.einsum("n,qr,nrp->nqp", problem.volumes, problem.metric, problem.gradient_at_data)
-        constant["volumes"] = (("point",), problem.volumes)
-        constant["constraint"] = (("point", "outcome", "parameter"), constraint)
+    if problem.noise.by_point is not None:
+        constant["noise_cov_by_point"] = (("point", "outcome", "other_outcome"), problem.noise.by_point)
+    if directions is not None:
+        constant["projection_direction"] = (("point", "outcome", "parameter"), directions)
     return constant

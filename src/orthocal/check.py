@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
+from .predict import noise_covariance
 from .store import stored
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ RHAT_LIMIT, ESS_LIMIT = 1.01, 400
 STUCK_LIMIT = 0.05
 #: correlation of theta before and after its step, given the bias, that may remain
 MEMORY_LIMIT = 0.1
+#: R-hat of the log density of a bias that is sampled by Hamiltonian steps: beyond the first a note, then a problem
+SETTLED_LIMITS = 1.1, 2.0
+#: Hamiltonian steps that are shorter, in prior sds, or more often refused than this do not move the bias
+SHORTEST_STEP, LEAST_ACCEPTANCE = 1e-12, 0.05
 
 
 class Finding(NamedTuple):
@@ -189,16 +194,21 @@ def _identified(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding
 
 
 def _noise(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
-    constant = posterior.data["constant_data"].to_dataset()
-    if notes["noise_source"] == "estimated":
-        sd = ", ".join(f"{value:.3g}" for value in np.sqrt(np.diag(constant["noise_cov"].values)))
-        yield Finding("note", "noise", f"its standard deviation was estimated from the data: {sd}")
-    drawn = posterior.data["posterior"].to_dataset()
-    misfit = stored(posterior.data, "observed_data", "y") - (drawn["model"] + drawn["bias"]).values
-    noise_sd = np.sqrt(np.diag(constant["noise_cov"].values) * constant["noise_relative_var"].values)
-    ratio = np.sqrt(np.mean((misfit / noise_sd) ** 2, axis=(0, 1, 2)))
-    tolerance = 4 * np.sqrt(0.5 / misfit.shape[2])
-    for name, value in zip(posterior.outcome_names, ratio, strict=True):
+    data = posterior.data
+    covariance = noise_covariance(data)
+    if notes["noise_source"] != "known":
+        sd = ", ".join(f"{value:.3g}" for value in np.sqrt(np.diag(covariance)))
+        how = "estimated from the data" if notes["noise_source"] == "estimated" else "sampled with theta, with the mean"
+        yield Finding("note", "noise", f"its standard deviation was {how}: {sd}")
+    drawn = data["posterior"].to_dataset()
+    misfit = stored(data, "observed_data", "y") - (drawn["model"] + drawn["bias"]).values
+    variances = np.broadcast_to(np.diag(covariance), misfit.shape[2:])
+    if "noise_cov_by_point" in data["constant_data"]:
+        variances = np.einsum("nii->ni", stored(data, "constant_data", "noise_cov_by_point"))
+    ratio = np.sqrt(np.nanmean(misfit**2 / variances, axis=(0, 1, 2)))
+    observed = ~np.isnan(misfit[0, 0])
+    for name, value, count in zip(posterior.outcome_names, ratio, observed.sum(axis=0), strict=True):
+        tolerance = 4 * np.sqrt(0.5 / count)
         message = f"the scatter of {name} around model + bias is {value:.2f} times the noise's standard deviation"
         if value > 1 + tolerance:
             advice = "noise_cov may be too small, or the bias prior too smooth"
@@ -207,11 +217,18 @@ def _noise(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
             yield Finding("problem", "noise", message, "noise_cov may be too large, or the bias prior too rough")
         else:
             yield Finding("fine", "noise", message)
+    if not observed.all():
+        missing = int((~observed).sum())
+        rows = int((~observed).any(axis=1).sum())
+        empty = int((~observed).all(axis=1).sum())
+        nothing = f", {empty} of them without any observation" if empty else ""
+        message = f"{missing} of {observed.size} cells of y are missing, in {rows} rows{nothing}; all others are used"
+        yield Finding("note", "missing data", message)
 
 
 def _bias(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
     bias = stored(posterior.data, "posterior", "bias").mean(axis=(0, 1))
-    sd = np.sqrt(np.diag(stored(posterior.data, "constant_data", "noise_cov")))
+    sd = np.sqrt(np.diag(noise_covariance(posterior.data)))
     for k, name in enumerate(posterior.outcome_names):
         size = float(np.sqrt(np.mean(bias[:, k] ** 2)))
         yield Finding(
@@ -226,6 +243,22 @@ def _bias(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
         if one.get("jitter", 0) > 1e-8:
             message = f"a jitter of {one['jitter']:.0e} of its variance was needed"
             yield Finding("note", "bias prior", message, "points may lie too close together for so smooth a prior")
+        if "density_rhat" in one:
+            yield from _settled(one)
+
+
+def _settled(one: dict[str, Any]) -> Iterator[Finding]:
+    """Whether Hamiltonian Monte Carlo has found the bias, from the findings of its sampler."""
+    rhat, step, acceptance = one["density_rhat"], one["hmc_step"], one["hmc_acceptance"]
+    figures = f"R-hat of its log density {rhat:.3g}, shortest step {step:.1g}, lowest acceptance {acceptance:.0%}"
+    stuck = step < SHORTEST_STEP or acceptance < LEAST_ACCEPTANCE
+    if stuck or rhat > SETTLED_LIMITS[1]:
+        state = "hardly moved" if stuck else "not settled"
+        advice = "noise_cov may be far too small, or the bias too irregular for this prior: check it, or take another"
+        yield Finding("problem", "bias prior", f"the chains have {state} ({figures})", advice)
+    elif rhat > SETTLED_LIMITS[0]:
+        message = f"the chains have not quite settled ({figures})"
+        yield Finding("note", "bias prior", message, "run longer: more draws, and more warmup")
 
 
 def _simulator(notes: dict[str, Any]) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ import importlib.util
 import sys
 import tomllib
 from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,11 +17,11 @@ import pandas as pd
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from scipy import stats
 
-from .bias import GP
 from .domain import Box, Domain, Points
 from .errors import ConfigError
 from .kernels import HMC, AdaptiveMetropolis, Kernel, Laplace, Slice
 from .methods import Method, Projected, method_by_name
+from .noise_estimate import LowRankNoise
 from .parameters import Distribution
 from .problem import STARTS, Problem
 from .simulator import Simulator
@@ -51,6 +52,7 @@ class DataSection(Section):
     file: str
     x: Columns
     y: Columns
+    y_err: Annotated[list[str] | None, BeforeValidator(_as_list)] = None
 
 
 class SimulatorSection(Section):
@@ -68,7 +70,8 @@ class DomainSection(Section):
 
 
 class NoiseSection(Section):
-    cov: float | list[float] | list[list[float]] | Literal["estimate"] = "estimate"
+    cov: float | list[float] | list[list[float]] | Literal["estimate", "sample"] = "estimate"
+    rank: int | None = None
 
 
 class LossSection(Section):
@@ -76,10 +79,11 @@ class LossSection(Section):
 
 
 class MethodSection(Section):
+    """The method; other keys are the settings of its bias prior, ``nu`` of a Gaussian process for instance."""
+
+    model_config = ConfigDict(extra="allow")
+
     name: str = "pgp"
-    nu: float | None = None
-    sd: float | None = None
-    lengthscale: Numbers | None = None
     projection: Literal["functional", "finite"] = "functional"
     feedback: bool = True
     kernel: Literal["laplace", "adaptive", "slice", "hmc"] = "laplace"
@@ -129,14 +133,17 @@ def read_problem_file(path: str | Path) -> ProblemFile:
 
 def build_problem(config: ProblemFile, folder: Path) -> Problem:
     """The problem that a file describes; its paths are relative to ``folder``."""
-    x, y = _read_columns(folder / config.data.file, config.data.x, config.data.y)
+    table, file = _read_table(folder / config.data.file), Path(config.data.file).name
+    x, y = _columns(table, config.data.x, file), _columns(table, config.data.y, file)
+    errors = None if config.data.y_err is None else _columns(table, config.data.y_err, file)
     return Problem(
         x,
         y,
         _simulator(config.simulator, folder),
         {name: _prior(name, settings) for name, settings in config.parameters.items()},
         domain=_domain(config.domain, folder),
-        noise_cov=config.noise.cov,
+        noise_cov=_noise(config),
+        y_err=None if errors is None else errors.to_numpy(),
         loss_weight=config.loss.weight,
         starts=config.sampling.starts,
     )
@@ -144,14 +151,18 @@ def build_problem(config: ProblemFile, folder: Path) -> Problem:
 
 def build_method(config: MethodSection) -> Method:
     """The method that a file describes."""
-    gp_only = {"nu": config.nu, "sd": config.sd, "lengthscale": config.lengthscale}
-    given: dict[str, Any] = {name: value for name, value in gp_only.items() if value is not None}
-    if config.name != "pgp" and given:
-        raise ConfigError(f"method {config.name!r} has no {', '.join(given)}: only 'pgp' has")
     method = method_by_name(config.name)
+    settings: dict[str, Any] = config.model_extra or {}
     if not isinstance(method, Projected):
         return method
-    bias = GP(**given) if config.name == "pgp" else method.bias
+    known = [one.name for one in fields(method.bias)]  # type: ignore[arg-type]
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        raise ConfigError(f"method {config.name!r} has no {', '.join(unknown)}: its settings are {', '.join(known)}")
+    try:
+        bias = replace(method.bias, **settings)  # type: ignore[type-var]
+    except TypeError as error:
+        raise ConfigError(f"[method]: a setting of {config.name!r} has the wrong type: {error}") from None
     return Projected(bias, config.projection, config.feedback, KERNELS[config.kernel]())
 
 
@@ -209,6 +220,18 @@ def _prior(name: str, settings: dict[str, Any]) -> Distribution:
     return prior
 
 
+def _noise(config: ProblemFile) -> Any:
+    """The noise as the file gives it; errors in columns of the data come by themselves."""
+    noise = config.noise
+    if config.data.y_err is not None and config.noise != NoiseSection():
+        raise ConfigError("data.y_err and [noise] both give the noise: leave one of them out")
+    if noise.rank is None:
+        return noise.cov
+    if noise.cov != "estimate":
+        raise ConfigError('noise.rank goes with cov = "estimate"')
+    return LowRankNoise(noise.rank)
+
+
 def _domain(config: DomainSection | None, folder: Path) -> Domain | None:
     if config is None:
         return None
@@ -221,11 +244,6 @@ def _domain(config: DomainSection | None, folder: Path) -> Domain | None:
     if config.lower is None or config.upper is None or config.x is not None or config.weight is not None:
         raise ConfigError("[domain] needs lower and upper, or a file with the columns x and weight")
     return Box(config.lower, config.upper, config.nodes)
-
-
-def _read_columns(path: Path, x: list[str], y: list[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    table = _read_table(path)
-    return _columns(table, x, path.name), _columns(table, y, path.name)
 
 
 def _read_table(path: Path) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import xarray as xr
 from scipy.stats import norm
 
 from .arrays import Array, IntArray
-from .predict import Predictor
+from .predict import Predictor, noise_covariance
 from .store import stored
 
 #: points of the grid
@@ -29,7 +29,7 @@ def domain_curves(predictor: Predictor, keep: IntArray, rng: np.random.Generator
     grid = np.linspace(lower, upper, POINTS)[:, None]
     drawn = predictor(grid, keep, rng)
     values = {name: drawn[name].values for name in ("model", "bias", "mean")}
-    noise_sd = np.sqrt(np.diag(stored(data, "constant_data", "noise_cov")))
+    noise_sd = np.sqrt(np.diag(noise_covariance(data)))
     levels = norm.ppf((np.arange(NOISE_LEVELS) + 0.5) / NOISE_LEVELS)
     spread = values["mean"][:, :, None] + levels[:, None, None] * noise_sd
     values["observation"] = spread.reshape(len(spread), -1, *spread.shape[3:])

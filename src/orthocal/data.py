@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .arrays import Array, as_columns, as_floats, checked_names
+from .arrays import Array, BoolArray, as_columns, as_floats, checked_names
 from .errors import InputError
 
 
@@ -22,7 +23,7 @@ class FieldData:
     x
         Inputs, (n, d).
     y
-        Outcomes, (n, q).
+        Outcomes, (n, q); NaN where a cell is missing.
     input_names, outcome_names
         One name a column.
     flat_x
@@ -34,6 +35,11 @@ class FieldData:
     input_names: tuple[str, ...]
     outcome_names: tuple[str, ...]
     flat_x: bool
+
+    @cached_property
+    def observed(self) -> BoolArray:
+        """Which cells of y are there, (n, q)."""
+        return ~np.isnan(self.y)
 
     @property
     def n(self) -> int:
@@ -58,18 +64,20 @@ def field_data(
     if inputs.size == 0 or outcomes.size == 0:
         raise InputError("x and y hold no data")
     _refuse_non_finite(inputs, "x", "the inputs of every observation must be known")
-    if np.isnan(outcomes).any():
-        rows = np.flatnonzero(np.isnan(outcomes).any(axis=1))
-        raise InputError(
-            f"y is missing (NaN) in {len(rows)} of {len(outcomes)} rows, the first is row {rows[0]}: "
-            "missing outcomes cannot be used yet, leave these rows out"
-        )
-    _refuse_non_finite(outcomes, "y", "leave these rows out")
+    infinite = np.isinf(outcomes)
+    if infinite.any():
+        row = int(np.flatnonzero(infinite.any(axis=1))[0])
+        raise InputError(f"y is infinite in row {row}: set a cell to NaN where its measurement is missing")
+    observed = ~np.isnan(outcomes)
+    names = checked_names(_or_columns(outcome_names, y), outcomes.shape[1], "outcome_names", "y")
+    for name, column in zip(names, observed.T, strict=True):
+        if not column.any():
+            raise InputError(f"outcome {name!r} has no observation, all its cells are NaN: leave it out")
     return FieldData(
         x=inputs,
         y=outcomes,
         input_names=checked_names(_or_columns(input_names, x), inputs.shape[1], "input_names", "x"),
-        outcome_names=checked_names(_or_columns(outcome_names, y), outcomes.shape[1], "outcome_names", "y"),
+        outcome_names=names,
         flat_x=np.ndim(x) == 1,
     )
 

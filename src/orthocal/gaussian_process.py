@@ -135,7 +135,7 @@ def fit_hyperparameters(
 
     def search(start: Array, points: int) -> tuple[float, Array]:
         """The deviance and the log hyperparameters that a search on a sample of the points ends at."""
-        sample = _sample(len(x), points)
+        sample = sample_of_points(len(x), points)
         part = (x[sample], z[sample], nu, _independent(basis[sample]), relative_var[sample])
 
         ticks = iter(progress_bar(itertools.count(), "hyperparameters"))
@@ -190,27 +190,37 @@ def _restricted_deviance(
     d = x.shape[1]
     var, noise_var = np.exp(2 * values[0]), np.exp(values[d + 1])
     k, slopes = correlation_slopes(x, np.exp(values[1 : d + 1]), nu)
-    covariance = var * k + np.diag(noise_var * relative_var)
     try:
-        lower = cholesky(covariance, lower=True)
+        P, value = _restricted_precision(var * k + np.diag(noise_var * relative_var), basis)
     except np.linalg.LinAlgError:
         return 1e25, np.zeros(d + 2)
-    P = cho_solve((lower, True), np.eye(len(z)))
-    value = 2 * np.log(np.diag(lower)).sum()
-    if basis.shape[1]:
-        whitened = solve_triangular(lower, basis, lower=True)
-        orthogonal, triangle = np.linalg.qr(whitened)
-        value += 2 * np.log(np.abs(np.diag(triangle))).sum()
-        image = solve_triangular(lower, orthogonal, lower=True, trans=1)
-        P = P - image @ image.T
     Pz = P @ z
-    value += z @ Pz
+    value += float(z @ Pz)
 
     def slope(dS: Array) -> float:
         return float(np.sum(P * dS) - Pz @ dS @ Pz)
 
     noise_slope = noise_var * (np.diag(P) @ relative_var - Pz**2 @ relative_var)
     return float(value), np.array([slope(2 * var * k), *(slope(var * one) for one in slopes), noise_slope])
+
+
+def _restricted_precision(covariance: Array, basis: Array) -> tuple[Array, float]:
+    """P and log|S| + log|B'S^-1 B|, for B with independent columns."""
+    lower = cholesky(covariance, lower=True)
+    P = cho_solve((lower, True), np.eye(len(covariance)))
+    value = 2 * np.log(np.diag(lower)).sum()
+    if basis.shape[1]:
+        orthogonal, triangle = np.linalg.qr(solve_triangular(lower, basis, lower=True))
+        value += 2 * np.log(np.abs(np.diag(triangle))).sum()
+        image = solve_triangular(lower, orthogonal, lower=True, trans=1)
+        P = P - image @ image.T
+    return P, float(value)
+
+
+def residual_matrix(x: Array, nu: float, fit: Hyperparameters, basis: Array) -> Array:
+    """M with M z = what a regression by the fitted process and the basis leaves of z, (n, n)."""
+    covariance = fit.sd**2 * correlation(x, x, fit.lengthscale, nu) + fit.noise_var * np.eye(len(x))
+    return fit.noise_var * _restricted_precision(covariance, _independent(basis))[0]
 
 
 def _independent(basis: Array) -> Array:
@@ -221,7 +231,7 @@ def _independent(basis: Array) -> Array:
     return np.asarray(left[:, singular > 1e-8])
 
 
-def _sample(n: int, most: int) -> IntArray:
+def sample_of_points(n: int, most: int) -> IntArray:
     """At most ``most`` of n points, always the same ones."""
     if n <= most:
         return np.arange(n, dtype=np.intp)

@@ -1,6 +1,7 @@
 """theta_tilde: where the simulator fits the field data best, with every other local minimum of the loss.
 
-loss(t) = mean_i (y_i - f(x_i, t))' W (y_i - f(x_i, t)), minimised by nonlinear least squares from many starts.
+loss(t) = mean_i (y_i - f(x_i, t))' W (y_i - f(x_i, t)), minimised by nonlinear least squares from many starts. Where
+cells of a row are missing, its W is ((W^-1)_oo)^-1 at the observed ones: the loss is least over what is missing.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import least_squares
 
-from .arrays import Array
+from .arrays import Array, matrix_root
 from .errors import NonFiniteError, SimulatorError
 from .parameters import Parameters
 from .progress import progress_bar
@@ -39,17 +40,19 @@ def find_minima(
 ) -> tuple[Minimum, ...]:
     """Every distinct local minimum reached from ``starts`` (s, p), best first.
 
+    ``weight`` is W, (q, q), or one matrix a row, (n, q, q), with zeros at the missing (NaN) cells of y.
     Equal losses are ordered by the prior's density, then by non-negative and small values first, so that the
     choice among symmetric minima does not depend on rounding.
     """
-    root = np.linalg.cholesky(weight).T / np.sqrt(len(y))
+    root = matrix_root(weight) / np.sqrt(len(y))
+    y = np.where(np.isnan(y), 0.0, y)
 
     def residual(theta: Array) -> Array:
-        return np.asarray(((y - simulator.evaluate(x, theta)) @ root.T).ravel())
+        return np.asarray(np.einsum("...kl,...l->...k", root, y - simulator.evaluate(x, theta)).ravel())
 
     def jacobian(theta: Array) -> Array:
         gradient = simulator.gradient(x, theta)
-        return np.asarray(-np.einsum("kl,nlp->nkp", root, gradient).reshape(y.size, -1))
+        return np.asarray(-np.einsum("...kl,...lp->...kp", root, gradient).reshape(y.size, -1))
 
     found: list[Minimum] = []
     unfinished: list[Minimum] = []
@@ -78,7 +81,7 @@ def find_minima(
     found = found or unfinished
     if not found:
         raise failure or SimulatorError("no start of the search for theta_tilde converged: check the simulator")
-    return _ordered(found, parameters, float(np.sum((y @ root.T) ** 2)))
+    return _ordered(found, parameters, float(np.sum(np.einsum("...kl,...l->...k", root, y) ** 2)))
 
 
 def _keep_better(minima: list[Minimum], candidate: Minimum, parameters: Parameters) -> None:

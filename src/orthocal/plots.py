@@ -37,6 +37,8 @@ STYLE: dict[str, Any] = {
     # the same figure gives the same file
     "svg.hashsalt": "orthocal",
 }
+#: a page with more panels than this is not read
+MOST_PANELS = 12
 _POINTS = {"color": DATA, "s": 10, "alpha": 0.7, "linewidths": 0, "zorder": 3, "label": "field data"}
 
 
@@ -56,6 +58,11 @@ def text(name: str) -> str:
     return name.replace("$", r"\$")
 
 
+def shown_outcomes(posterior: Posterior) -> tuple[str, ...]:
+    """The outcomes that get a panel: all, or the first ones where there are very many."""
+    return posterior.outcome_names[:MOST_PANELS]
+
+
 class _Bands(NamedTuple):
     """Mean, lower and upper (3, m, q) of each quantity along one input x (m,)."""
 
@@ -69,9 +76,10 @@ def fit_figure(posterior: Posterior) -> Figure:
     if len(posterior.input_names) > 1:
         return _observed_against_fitted(posterior)
     bands = _bands(posterior)
-    figure, axes = _grid(posterior.q, 2, share=True)
+    shown = shown_outcomes(posterior)
+    figure, axes = _grid(len(shown), 2, share=True)
     x, y = _data(posterior)
-    for k, name in enumerate(posterior.outcome_names):
+    for k, name in enumerate(shown):
         for axis, quantity, colour, title in (
             (axes[k, 0], "model", MODEL, "model alone"),
             (axes[k, 1], "mean", TOTAL, "model + bias"),
@@ -92,10 +100,11 @@ def bias_figure(posterior: Posterior) -> Figure:
     if len(posterior.input_names) > 1:
         return _bias_by_input(posterior)
     bands = _bands(posterior)
-    figure, axes = _grid(posterior.q, 1, width=6.5)
+    shown = shown_outcomes(posterior)
+    figure, axes = _grid(len(shown), 1, width=6.5)
     x, y = _data(posterior)
     model = stored(posterior.data, "posterior", "model").mean(axis=(0, 1))
-    for k, name in enumerate(posterior.outcome_names):
+    for k, name in enumerate(shown):
         axis = axes[k, 0]
         axis.scatter(x[:, 0], y[:, k] - model[:, k], **{**_POINTS, "label": "field data - model"})
         if "unprojected" in bands.values:
@@ -141,6 +150,42 @@ def posterior_figure(posterior: Posterior) -> Figure:
         if j == 0:
             axis.legend(loc="upper left")
     return figure
+
+
+@_styled
+def compared_posteriors_figure(posteriors: dict[str, Posterior]) -> Figure:
+    """Posteriors of the same parameters from several fits: one panel a parameter, one row a fit, first on top."""
+    names = next(iter(posteriors.values())).parameter_names
+    columns = min(len(names), 3)
+    rows = -(-len(names) // columns)
+    height = 1.0 + 0.55 * len(posteriors)
+    figure, axes = _grid(rows, columns, width=3.4 if columns > 1 else 5.5, height=height)
+    levels = np.arange(len(posteriors), 0, -1.0)
+    for j, axis in enumerate(axes.ravel()):
+        if j >= len(names):
+            axis.set_visible(False)
+            continue
+        for c, (level, posterior) in enumerate(zip(levels, posteriors.values(), strict=True)):
+            _ridge(axis, posterior.theta[:, :, j].ravel(), level, CHAINS[c % len(CHAINS)])
+        axis.set(title=text(names[j]), yticks=levels, ylim=(0.7, len(posteriors) + 1.0))
+        axis.set_yticklabels([text(name) for name in posteriors] if j % columns == 0 else [])
+        axis.tick_params(axis="y", length=0)
+        axis.spines["left"].set_visible(False)
+        axis.locator_params(axis="x", nbins=5)
+        axis.grid(axis="x", color="0.9", lw=0.8, zorder=0)
+    return figure
+
+
+def _ridge(axis: Axes, values: Array, level: float, colour: str) -> None:
+    """A density on the line ``level``, with its mean and central 95 %."""
+    low, high = np.quantile(values, [0.025, 0.975])
+    if np.ptp(values) > 0:
+        left, right = np.quantile(values, [0.001, 0.999])
+        grid = np.linspace(left, right, 300)
+        density = gaussian_kde(values)(grid)
+        axis.fill_between(grid, level, level + 0.8 * density / density.max(), color=colour, alpha=0.35, lw=0)
+    axis.plot([low, high], [level, level], color=colour, lw=2, solid_capstyle="butt")
+    axis.plot(values.mean(), level, "o", color=colour, ms=4)
 
 
 @_styled
@@ -240,16 +285,18 @@ def _prior_density(axis: Axes, posterior: Posterior, j: int, grid: Array) -> Non
 
 def _observed_against_fitted(posterior: Posterior) -> Figure:
     """For several inputs: observed values against the fitted ones, model alone and with bias."""
-    figure, axes = _grid(posterior.q, 2, width=3.8, height=3.6)
+    shown = shown_outcomes(posterior)
+    figure, axes = _grid(len(shown), 2, width=3.8, height=3.6)
     _, y = _data(posterior)
     drawn = posterior.predict()
-    for k, name in enumerate(posterior.outcome_names):
+    for k, name in enumerate(shown):
         for axis, quantity, colour, title in (
             (axes[k, 0], "model", MODEL, "model alone"),
             (axes[k, 1], "mean", TOTAL, "model + bias"),
         ):
             middle, lower, upper = central_band(drawn[quantity].values)[:, :, k]
-            ends = np.array([min(y[:, k].min(), lower.min()), max(y[:, k].max(), upper.max())])
+            seen = y[~np.isnan(y[:, k]), k]
+            ends = np.array([min(seen.min(), lower.min()), max(seen.max(), upper.max())])
             axis.plot(ends, ends, color="0.7", lw=1, zorder=0)
             axis.errorbar(
                 middle,
@@ -260,7 +307,7 @@ def _observed_against_fitted(posterior: Posterior) -> Figure:
                 color=colour,
                 elinewidth=0.7,
             )
-            error = np.sqrt(np.mean((y[:, k] - middle) ** 2))
+            error = np.sqrt(np.nanmean((y[:, k] - middle) ** 2))
             axis.set(
                 title=f"{title} (rms error {error:.3g})",
                 xlabel=f"fitted {text(name)}",
@@ -274,10 +321,11 @@ def _bias_by_input(posterior: Posterior) -> Figure:
     inputs = posterior.input_names
     columns = min(len(inputs), 3)
     rows = -(-len(inputs) // columns)
-    figure, axes = _grid(rows * posterior.q, columns, width=3.2, height=2.6)
+    shown = shown_outcomes(posterior)
+    figure, axes = _grid(rows * len(shown), columns, width=3.2, height=2.6)
     x, _ = _data(posterior)
     drawn = central_band(stored(posterior.data, "posterior", "bias"))
-    for k, name in enumerate(posterior.outcome_names):
+    for k, name in enumerate(shown):
         middle, lower, upper = drawn[:, :, k]
         for j, axis in enumerate(axes[k * rows : (k + 1) * rows].ravel()):
             if j >= len(inputs):

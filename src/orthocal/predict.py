@@ -14,6 +14,8 @@ import xarray as xr
 
 from .arrays import Array, IntArray
 from .bias import BiasSampler, restore_sampler
+from .bias.gp import GPSampler
+from .bias.outcomes import split_points
 from .progress import progress_bar
 from .simulator import BoundSimulator
 from .store import stored
@@ -34,8 +36,8 @@ class Predictor(NamedTuple):
         every = progress_bar(theta.reshape(-1, theta.shape[-1]), "prediction")
         model = np.stack([self.simulator.required(x_new, one) for one in every])
         model = model.reshape(*theta.shape[:2], *model.shape[1:])
-        bias = self._unwhitened(self._raw(x_new, keep, rng) - self._taken_away(x_new, keep))
-        return _dataset(self.data, x_new, model, bias, np.ones(model.shape[2:]), keep, rng)
+        bias = self._unwhitened(self._raw(x_new, keep, rng) - self._taken_away(x_new, keep, rng))
+        return _dataset(self.data, x_new, model, bias, noise_roots(self.data, keep), keep, rng)
 
     def unprojected_bias(self, x_new: Array, keep: IntArray, rng: np.random.Generator) -> Array:
         """The bias b before its projection at x_new, (c, s, m, q)."""
@@ -44,25 +46,51 @@ class Predictor(NamedTuple):
     def _raw(self, x_new: Array, keep: IntArray, rng: np.random.Generator) -> Array:
         """b at x_new before projection, whitened, (c, s, m, q): the functions that were drawn."""
         state = self.data["bias_state"].to_dataset().isel(draw=keep)
-        columns = []
-        for k, sampler in enumerate(self.samplers):
-            names = [str(name) for name in state.data_vars if str(name).rpartition("_")[2] == str(k)]
-            records = {name.rpartition("_")[0]: _merged(state[name].values) for name in names}
-            columns.append(sampler.predict(rng, records, x_new))
-        merged = np.stack(columns, axis=-1)
+        merged = self._at(x_new, {str(name): _merged(state[name].values) for name in state.data_vars}, rng)
         return merged.reshape(state.sizes["chain"], state.sizes["draw"], *merged.shape[1:])
 
-    def _taken_away(self, x_new: Array, keep: IntArray) -> Array:
+    def _at(self, x_new: Array, records: dict[str, Array], rng: np.random.Generator) -> Array:
+        """The bias of records, name -> (r, ...), at x_new, whitened, (r, m, q)."""
+        columns = []
+        for k, sampler in enumerate(self.samplers):
+            own = {name.rpartition("_")[0]: value for name, value in records.items() if name.endswith(f"_{k}")}
+            columns.append(sampler.predict(rng, own, x_new))
+        return np.stack(columns, axis=-1)
+
+    def _taken_away(self, x_new: Array, keep: IntArray, rng: np.random.Generator) -> Array:
         """What the projection takes away at x_new, whitened, (c, s, m, q)."""
         coefficient = stored(self.data, "posterior", "projection_coefficient")[:, keep]
         if self.data.attrs["projection"] == "functional":
             gradient = self.simulator.gradient(x_new, stored(self.data, "constant_data", "theta_tilde"))
             directions = np.einsum("kl,mlp->mkp", stored(self.data, "constant_data", "whitener"), gradient)
+        elif "reference_state" in self.data.children:
+            directions = self._regressed_directions(x_new, rng)
         else:
-            weighted = stored(self.data, "constant_data", "constraint")
-            blocks = [sampler.covariance(x_new) @ weighted[:, k] for k, sampler in enumerate(self.samplers)]
-            directions = np.stack(blocks, axis=1)
+            directions = self._extended_directions(x_new)
         return np.asarray(np.einsum("mkp,csp->csmk", directions, coefficient))
+
+    def _extended_directions(self, x_new: Array) -> Array:
+        """The directions of the finite projection at x_new, for Gaussian processes, (m, q, p)."""
+        constant = self.data["constant_data"].to_dataset()
+        x, directions = constant["x"].values, constant["projection_direction"].values
+        columns = []
+        for k, sampler in enumerate(self.samplers):
+            assert isinstance(sampler, GPSampler)
+            points = split_points(x, x[:0], constant["noise_variances"].values[:, k])
+            own = np.empty_like(directions[:, k])
+            own[points.order] = directions[:, k]
+            columns.append(sampler.extended(own, x_new))
+        return np.stack(columns, axis=1)
+
+    def _regressed_directions(self, x_new: Array, rng: np.random.Generator) -> Array:
+        """The same for any prior: the regression of b(x_new) on the constraints, over the reference draws."""
+        reference = self.data["reference_state"].to_dataset()
+        records = {str(name): reference[name].values for name in reference.data_vars if name != "constraint"}
+        bias = self._at(x_new, records, rng)
+        centred = (bias - bias.mean(axis=0)).reshape(len(bias), -1)
+        constraint = reference["constraint"].values
+        directions = np.linalg.lstsq(constraint, centred / np.sqrt(len(bias) - 1), rcond=None)[0]
+        return np.moveaxis(directions.reshape(-1, *bias.shape[1:]), 0, -1)
 
     def _unwhitened(self, values: Array) -> Array:
         return np.asarray(values @ np.linalg.inv(stored(self.data, "constant_data", "whitener")).T)
@@ -71,8 +99,24 @@ class Predictor(NamedTuple):
 def prediction_at_data(data: xr.DataTree, keep: IntArray, rng: np.random.Generator) -> xr.Dataset:
     """The same at the data points, from the stored draws alone."""
     model, bias = (stored(data, "posterior", name)[:, keep] for name in ("model", "bias"))
-    relative = stored(data, "constant_data", "noise_relative_var")
-    return _dataset(data, stored(data, "constant_data", "x"), model, bias, relative, keep, rng)
+    roots = noise_roots(data, keep)
+    if "noise_cov_by_point" in data["constant_data"]:
+        roots = np.linalg.cholesky(stored(data, "constant_data", "noise_cov_by_point"))
+    return _dataset(data, stored(data, "constant_data", "x"), model, bias, roots, keep, rng)
+
+
+def noise_roots(data: xr.DataTree, keep: IntArray) -> Array:
+    """R with R R' = Sigma_F: (q, q), or (c, s, 1, q, q) where it was sampled."""
+    if "noise_cov" in data["posterior"]:
+        return np.linalg.cholesky(stored(data, "posterior", "noise_cov")[:, keep])[:, :, None]
+    return np.linalg.cholesky(stored(data, "constant_data", "noise_cov"))
+
+
+def noise_covariance(data: xr.DataTree) -> Array:
+    """Sigma_F, (q, q): given, estimated, or the mean of what was sampled."""
+    if "noise_cov" in data["posterior"]:
+        return np.asarray(stored(data, "posterior", "noise_cov").mean(axis=(0, 1)))
+    return stored(data, "constant_data", "noise_cov")
 
 
 def theta_draws(data: xr.DataTree) -> Array:
@@ -86,10 +130,11 @@ def stored_samplers(data: xr.DataTree) -> list[BiasSampler]:
     x, nodes = constant["x"].values, constant["nodes"].values
     if data.attrs["projection"] != "functional":
         nodes = nodes[:0]
-    return [
-        restore_sampler(settings, x, nodes, constant["noise_relative_var"].values[:, k])
-        for k, settings in enumerate(json.loads(data.attrs["samplers"]))
-    ]
+    samplers = []
+    for k, settings in enumerate(json.loads(data.attrs["samplers"])):
+        points = split_points(x, nodes, constant["noise_variances"].values[:, k])
+        samplers.append(restore_sampler(settings, points.x, points.nodes, points.noise_var))
+    return samplers
 
 
 def _dataset(
@@ -97,12 +142,11 @@ def _dataset(
     x: Array,
     model: Array,
     bias: Array,
-    relative_var: Array,
+    noise_root: Array,
     keep: IntArray,
     rng: np.random.Generator,
 ) -> xr.Dataset:
-    root = np.linalg.cholesky(stored(data, "constant_data", "noise_cov"))
-    noise = rng.standard_normal(model.shape) @ root.T * np.sqrt(relative_var)
+    noise = np.einsum("...ij,...j->...i", noise_root, rng.standard_normal(model.shape))
     values = {"model": model, "bias": bias, "mean": model + bias, "observation": model + bias + noise}
     return xr.Dataset(
         {name: (DIMS, value) for name, value in values.items()},

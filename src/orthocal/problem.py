@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from .arrays import Array, as_floats, is_positive_definite, is_symmetric
+from .arrays import Array, BoolArray, as_floats, is_positive_definite, is_symmetric
 from .data import field_data
 from .domain import Box, Domain, Rule
 from .errors import IdentifiabilityError, InputError
 from .minima import Minimum, find_minima
-from .noise import Noise, estimated_noise, known_noise
+from .noise import Noise, known_noise, noise_from_errors, observed_precision
+from .noise_estimate import LowRankNoise, estimated_noise
 from .parameters import Distribution, Parameters
 from .projection import Sensitivity, gram_matrix, quadrature_error, sensitivity
-from .simulator import BoundSimulator
+from .simulator import BoundSimulator, Simulator
 
 #: starts of the search for theta_tilde
 STARTS = 32
@@ -32,7 +34,8 @@ class Problem:
     Parameters
     ----------
     x, y
-        Field data, (n, d) and (n,) or (n, q); arrays or pandas objects.
+        Field data, (n, d) and (n,) or (n, q); arrays or pandas objects. NaN in y is a missing cell: the rest of its
+        row is used, and nothing is put in its place.
     simulator
         ``f(x, theta)`` that returns (m,) or (m, q), or an ``oc.Simulator`` with a chosen gradient. It is called
         with vectors if x is a vector.
@@ -41,8 +44,11 @@ class Problem:
     domain
         ``oc.Box`` or ``oc.Points``: the measure P_x. Default: the smallest box around x.
     noise_cov
-        Variance of the noise: a number, (q,), (q, q) or one matrix a point, (n, q, q); ``"estimate"`` (default) for
-        a Gaussian-process regression of y on x.
+        Covariance of the noise: a number, (q,), (q, q) or one matrix a point, (n, q, q); ``"estimate"`` (default)
+        for what Gaussian-process regressions of y on x leave; ``oc.LowRankNoise(rank)`` for the same with few factors,
+        for many outcomes; ``"sample"`` to draw it together with theta and the bias, starting from the estimate.
+    y_err
+        Standard deviation of every cell, a number, (n,) or (n, q), instead of ``noise_cov``: independent errors.
     loss_weight
         W: ``"noise-precision"`` (default), ``"identity"`` or a (q, q) matrix. For one outcome they mean the same.
     outcome_names, input_names
@@ -63,13 +69,15 @@ class Problem:
         outcome_names: Sequence[str] | str | None = None,
         input_names: Sequence[str] | str | None = None,
         starts: Any = STARTS,
+        y_err: Any = None,
     ) -> None:
         self.data = field_data(x, y, input_names, outcome_names)
         self.parameters = Parameters(parameters)
         self.simulator = BoundSimulator(simulator, self.parameters.support, self.data.q, self.data.flat_x)
-        if self.data.y.size < self.parameters.p:
+        cells = int(self.data.observed.sum())
+        if cells < self.parameters.p:
             raise IdentifiabilityError(
-                f"{self.data.y.size} observations cannot determine {self.parameters.p} parameters: "
+                f"{cells} observations cannot determine {self.parameters.p} parameters: "
                 "give more data or fix some parameters"
             )
         if domain is not None and not hasattr(domain, "rules"):
@@ -77,7 +85,7 @@ class Problem:
         self.domain_given = domain is not None
         self.domain = _bounding_box(self.data.x) if domain is None else domain
         self.domain.check(self.data.x)
-        self._noise_cov = _checked_noise(noise_cov, self.data.n, self.data.q)
+        self._noise_cov = _checked_noise(noise_cov, y_err, self.data.observed)
         self.loss_weight = loss_weight if isinstance(loss_weight, str) else "matrix"
         self._weight = _checked_weight(loss_weight, self.data.q)
         self._starts = self._checked_starts(starts)
@@ -87,7 +95,9 @@ class Problem:
         """The noise, estimated on first use where it is not given."""
         if isinstance(self._noise_cov, Noise):
             return self._noise_cov
-        return estimated_noise(self.data, self.span)
+        low_rank = self._noise_cov if isinstance(self._noise_cov, LowRankNoise) else None
+        estimate = estimated_noise(self.data, self.span, low_rank)
+        return replace(estimate, source="sampled") if self._noise_cov == "sample" else estimate
 
     @cached_property
     def weight(self) -> Array:
@@ -107,12 +117,31 @@ class Problem:
         """The local minima of the loss that were found, (theta, loss), best first."""
         # one BLAS thread: the result must not depend on their number
         with threadpool_limits(limits=1, user_api="blas"):
-            return find_minima(self.simulator, self.parameters, self.data.x, self.data.y, self.weight, self._starts)
+            return find_minima(
+                self.simulator, self.parameters, self.data.x, self.data.y, self._row_weight, self._starts
+            )
+
+    @property
+    def _row_weight(self) -> Array:
+        """W for the rows, (q, q); where cells are missing, what is left of it at the others, (n, q, q)."""
+        if self.data.observed.all():
+            return self.weight
+        return observed_precision(np.linalg.inv(self.weight), self.data.observed)
 
     @property
     def theta_tilde(self) -> Array:
         """The best fit, (p,)."""
         return self.minima[0].theta
+
+    @cached_property
+    def fit(self) -> Array:
+        """f(x_i, theta_tilde), (n, q)."""
+        return self.simulator.required(self.data.x, self.theta_tilde)
+
+    @cached_property
+    def complete_y(self) -> Array:
+        """y with the best fit's values in the missing cells, (n, q); nothing that follows depends on these."""
+        return np.where(self.data.observed, self.data.y, self.fit)
 
     @cached_property
     def rule(self) -> Rule:
@@ -188,8 +217,31 @@ class Problem:
             if close
         )
 
+    def outcome(self, k: int) -> Problem:
+        """The same problem with outcome k alone; its noise is that of this problem."""
+        noise = self.noise
+        by_point = None if noise.by_point is None else noise.by_point[:, k : k + 1, k : k + 1]
+        own = Noise(noise.cov[k : k + 1, k : k + 1], noise.observed[:, k : k + 1], noise.source, by_point)
+        simulator = self.simulator
+        return Problem(
+            self.data.x,
+            self.data.y[:, k],
+            Simulator(
+                lambda x, theta: simulator.evaluate(x, theta)[:, k],
+                lambda x, theta: simulator.gradient(x, theta)[:, k],
+            ),
+            dict(zip(self.parameters.names, self.parameters.priors, strict=True)),
+            domain=self.domain,
+            noise_cov=own,
+            loss_weight="identity" if isinstance(self._weight, np.ndarray) else self._weight,
+            outcome_names=self.data.outcome_names[k],
+            input_names=self.data.input_names,
+            # the joint fit's minima are good places to start from
+            starts=np.vstack([self._starts, *(self.parameters.clipped(one.theta, 1e-6) for one in self.minima)]),
+        )
+
     def _sensitivity(self, gradient: Array, weights: Array) -> Sensitivity:
-        size = float(np.linalg.norm(self.whiten(self.data.y))) / np.sqrt(self.data.n)
+        size = float(np.linalg.norm(self.whiten(self.complete_y))) / np.sqrt(self.data.n)
         # central differences leave about 1e-10 of a zero gradient
         floor = 1e-8 * size / self.parameters.spread
         return sensitivity(gradient, weights, self.metric, self.parameters.names, floor)
@@ -209,14 +261,19 @@ class Problem:
         return points
 
 
-def _checked_noise(noise_cov: Any, n: int, q: int) -> Noise | str:
-    if isinstance(noise_cov, str):
-        if noise_cov == "sample":
-            raise InputError('noise_cov="sample" is not available yet: give the variance, or "estimate"')
-        if noise_cov != "estimate":
-            raise InputError(f'noise_cov={noise_cov!r}: give the variance, or "estimate"')
+def _checked_noise(noise_cov: Any, y_err: Any, observed: BoolArray) -> Noise | LowRankNoise | str:
+    """The noise where it is given, or how to find it."""
+    if y_err is not None:
+        if not isinstance(noise_cov, str) or noise_cov != "estimate":
+            raise InputError("noise_cov and y_err both give the noise: leave one of them out")
+        return noise_from_errors(y_err, observed)
+    if isinstance(noise_cov, Noise | LowRankNoise):
         return noise_cov
-    return known_noise(noise_cov, n, q)
+    if isinstance(noise_cov, str):
+        if noise_cov not in ("estimate", "sample"):
+            raise InputError(f'noise_cov={noise_cov!r}: give the variance, "estimate" or "sample"')
+        return noise_cov
+    return known_noise(noise_cov, observed)
 
 
 def _checked_weight(weight: Any, q: int) -> Array | str:

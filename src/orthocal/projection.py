@@ -47,7 +47,7 @@ class Projection:
     metric
         w_k W at these points, (k, q, q): |b|^2 = sum_k b_k' metric_k b_k.
     natural
-        (p, p): turns C' b into the coefficients that ``predict`` needs, lambda or (A' S A)^-1 A' b.
+        (p, p): turns C' b into the coefficients that ``predict`` needs: lambda, or A' b.
     finite
         Whether the constraint lives on the data points.
     """
@@ -163,8 +163,7 @@ def finite_projection(at_data: Array, volumes: Array, metric: Array, factor: Arr
     # S A (A' S A)^-1 = F O R^-T with F' A = O R
     directions = solve_triangular(triangle, (factor @ orthogonal).T).T
     lengths = np.sqrt(np.einsum("kqp,kqr,krp->p", at_data, weighted, at_data))
-    inverse = solve_triangular(triangle, np.eye(p))
-    return Projection(directions, A, directions, A / lengths, weighted, inverse @ inverse.T, finite=True)
+    return Projection(directions, A, directions, A / lengths, weighted, np.eye(p), finite=True)
 
 
 def quadrature_error(fine: Array, coarse: Array) -> float:

@@ -10,17 +10,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib as mpl
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from . import plots
 from .arrays import whole_file
-from .store import stored
+from .predict import noise_covariance
 from .tables import summary_rows
 
 if TYPE_CHECKING:
     from .posterior import Posterior
+
+
+#: with more outcomes their correlations are not listed
+MOST_CORRELATIONS = 6
+_WEIGHTS = {
+    "noise-precision": (
+        "Differences are measured in units of the noise (W is the inverse of its covariance): an outcome that is "
+        "measured more precisely counts more, correlated noise is taken into account, and the outcomes' units do not "
+        "matter."
+    ),
+    "identity": (
+        "The squared differences of all outcomes are added as they are (W is the identity): an outcome with larger "
+        "numbers counts more, and other units would give other parameters."
+    ),
+    "matrix": "The differences of the outcomes are weighted by the matrix W that was given.",
+}
 
 
 class Picture(NamedTuple):
@@ -64,10 +81,13 @@ def render(posterior: Posterior) -> str:
 
 def _pictures(posterior: Posterior) -> Iterator[Picture]:
     several_inputs = len(posterior.input_names) > 1
+    shown = len(plots.shown_outcomes(posterior))
+    some_only = f" The first {shown} of {posterior.q} outcomes." if shown < posterior.q else ""
     yield _picture(
         "Data and fit",
         "The simulator alone, and simulator plus bias, with bands that hold 95 % of the posterior."
-        + (" Each point is an observation." if several_inputs else ""),
+        + (" Each point is an observation." if several_inputs else "")
+        + some_only,
         plots.fit_figure(posterior),
     )
     yield _picture(
@@ -77,7 +97,8 @@ def _pictures(posterior: Posterior) -> Iterator[Picture]:
             "; the bars hold 95 % of the posterior at each data point."
             if several_inputs
             else ": dashed the bias before it, green after it."
-        ),
+        )
+        + some_only,
         plots.bias_figure(posterior),
     )
     yield _picture("Posterior", "The parameters given the data.", plots.posterior_figure(posterior))
@@ -110,16 +131,11 @@ def inline_svg(figure: Figure, prefix: str) -> Markup:
 
 def _meaning(posterior: Posterior) -> str:
     """What theta means: the target of the calibration in words."""
-    weight = {
-        "noise-precision": "each outcome weighted by the precision of its noise",
-        "identity": "all outcomes weighted alike, in their own units",
-        "matrix": "the outcomes weighted by the given matrix",
-    }[posterior.data.attrs["loss_weight"]]
     over = json.loads(posterior.data.attrs["notes"])["domain"]
-    weighted = f", {weight}" if posterior.q > 1 else ""
+    weighted = f" {_WEIGHTS[posterior.data.attrs['loss_weight']]}" if posterior.q > 1 else ""
     return (
         "The parameters are those at which the simulator comes closest to the real process: they minimise the squared "
-        f"difference of the two, averaged over {over}{weighted}. What is left is the bias."
+        f"difference of the two, averaged over {over}.{weighted} What is left is the bias."
     )
 
 
@@ -129,10 +145,7 @@ def _settings(posterior: Posterior) -> Iterator[tuple[str, str]]:
     sizes, data = posterior.data["posterior"].sizes, posterior.data["constant_data"].sizes
     yield "data", f"{data['point']} points, {data['input']} input(s), {posterior.q} outcome(s)"
     yield "domain", notes["domain"]
-    yield (
-        "noise",
-        f"{notes['noise_source']}, covariance {stored(posterior.data, 'constant_data', 'noise_cov').tolist()}",
-    )
+    yield "noise", _noise_in_words(posterior, notes["noise_source"])
     for name, value in _flat(method):
         yield f"method: {name}", str(value)
     for k, fitted in enumerate(notes.get("bias", [])):
@@ -151,6 +164,19 @@ def _settings(posterior: Posterior) -> Iterator[tuple[str, str]]:
     )
     for name, value in json.loads(attributes["versions"]).items():
         yield name, value
+
+
+def _noise_in_words(posterior: Posterior, source: str) -> str:
+    covariance = noise_covariance(posterior.data)
+    sd = np.sqrt(np.diag(covariance))
+    if "noise_cov_by_point" in posterior.data["constant_data"]:
+        source = f"{source}, one a point; typical"
+    words = f"{source} standard deviation {_number(sd.tolist())}"
+    if 1 < posterior.q <= MOST_CORRELATIONS:
+        pairs = zip(*np.tril_indices(posterior.q, -1), strict=True)
+        values = [f"{covariance[k, m] / (sd[k] * sd[m]):.2f}" for k, m in pairs]
+        words += f"; correlation {', '.join(values)}"
+    return words
 
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -52,6 +52,7 @@ def check_bias_prior(prior: BiasPrior, n: int = 25, d: int = 2, sweeps: int = 40
         check.state_can_be_restored,
         check.residual_changes_are_honoured,
         check.without_data_the_residual_does_not_matter,
+        check.a_noise_scale_is_honoured,
         check.predictions_continue_the_draws,
         check.settings_can_be_stored,
     )
@@ -108,13 +109,22 @@ class _Check:
 
     def without_data_the_residual_does_not_matter(self) -> None:
         flat = self._prior.prepare(self._setting._replace(noise_var=np.full(len(self._setting.x), 1e12)))
+        self._require_deaf(flat, "noise")
+
+    def a_noise_scale_is_honoured(self) -> None:
+        """Only of samplers that say so: an enormous scale takes the data away."""
+        if getattr(self._sampler, "takes_noise_scale", False):
+            self._require_deaf(self._sampler, "noise scale", 1e12)
+
+    def _require_deaf(self, sampler: BiasSampler, what: str, noise_scale: float | None = None) -> None:
+        """The draws must not depend on the residual."""
         samples = []
         for seed, scale in ((0, 0.0), (1, 5.0)):
-            values = np.stack(self._run(flat, seed, scale * self._residual, self._sweeps))
+            values = np.stack(self._run(sampler, seed, scale * self._residual, self._sweeps, noise_scale))
             # the size of the function in each tenth draw: nearly independent, and blind to its sign
             samples.append(np.abs(values[self._sweeps // 4 :: 10]).mean(axis=-1).ravel())
         p = float(ks_2samp(*samples).pvalue)
-        _require(p > FALSE_ALARM, f"with enormous noise the draws still depend on the residual (p = {p:.1g})")
+        _require(p > FALSE_ALARM, f"with an enormous {what} the draws still depend on the residual (p = {p:.1g})")
 
     def predictions_continue_the_draws(self) -> None:
         state, values = self._sampler.draw(self._rngs(0), None, self._residual)
@@ -128,10 +138,13 @@ class _Check:
         for name, stored in (("describe", self._prior.describe()), ("settings", self._sampler.settings())):
             _require(json.loads(json.dumps(stored)) == stored, f"{name}() does not survive JSON")
 
-    def _run(self, sampler: BiasSampler, seed: int, residual: Array, draws: int) -> list[Array]:
+    def _run(
+        self, sampler: BiasSampler, seed: int, residual: Array, draws: int, scale: float | None = None
+    ) -> list[Array]:
         rngs, state, kept = self._rngs(seed), None, []
+        given = {} if scale is None else {"noise_scale": np.full(CHAINS, scale)}
         for _ in range(draws):
-            state, values = sampler.draw(rngs, state, residual)
+            state, values = sampler.draw(rngs, state, residual, **given)
             kept.append(np.array(values))
         return kept
 

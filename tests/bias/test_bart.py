@@ -267,13 +267,6 @@ def test_pbart_posteriors_can_be_saved_and_predict(tmp_path):
     np.testing.assert_array_equal(loaded.predict([0.3])["mean"], posterior.predict([0.3])["mean"])
 
 
-def test_the_finite_projection_is_refused_for_the_time_being():
-    x, y = MODEL1.simulate(np.random.default_rng(2), n=40)
-    method = oc.methods.Projected(oc.bias.BART(trees=20), "finite")
-    with pytest.raises(InputError, match="functional"):
-        oc.calibrate(MODEL1.problem(x, y), method, draws=10, seed=1)
-
-
 def test_prior_of_the_quantile_grid_covers_the_data():
     x = stats.expon.rvs(size=(500, 1), random_state=0)
     sampler = oc.bias.BART(cuts=50).prepare(setting(x))

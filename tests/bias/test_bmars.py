@@ -355,9 +355,3 @@ def test_pbmars_on_model_1():
     assert summary["r_hat"].max() < 1.03
     assert 0.025 < summary["sd"].item() < 0.06
     assert abs(summary["mean"].item() - MODEL1.theta_star[0]) < 4 * summary["sd"].item()
-
-
-def test_the_finite_projection_is_refused():
-    x, y = MODEL1.simulate(np.random.default_rng(2), n=40)
-    with pytest.raises(InputError, match="functional"):
-        oc.calibrate(MODEL1.problem(x, y), oc.methods.Projected(BMARS(), "finite"), draws=10, seed=1)

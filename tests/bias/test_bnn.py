@@ -205,6 +205,23 @@ def test_a_saved_state_goes_on_in_the_same_way():
     np.testing.assert_array_equal(later.step, saved.step)
 
 
+def test_sampled_noise_is_the_noise_of_each_chain():
+    rng = np.random.default_rng(13)
+    x, residual = rng.random((30, 2)), np.linspace(-4, 4, 30)
+    sampler = BNN(hidden=6).prepare(setting(x, residual=residual))
+    response, scale = rng.standard_normal((3, 30)), np.array([0.5, 1.0, 4.0])
+    rngs, state = generators(3), None
+    for _ in range(8):
+        state, together = sampler.draw(rngs, state, response, noise_scale=scale)
+    assert "density_rhat" in sampler.findings()
+    for c, one in enumerate(scale):
+        alone = BNN(hidden=6).prepare(setting(x, residual=residual, noise_var=np.full(30, one)))
+        rngs, state = generators(3)[c : c + 1], None
+        for _ in range(8):
+            state, values = alone.draw(rngs, state, response[c : c + 1])
+        np.testing.assert_allclose(together[c : c + 1], values, atol=1e-6)
+
+
 def test_chains_do_not_depend_on_each_other():
     rng = np.random.default_rng(6)
     sampler = BNN(hidden=6).prepare(setting(rng.random((30, 2))))
@@ -226,6 +243,56 @@ def test_it_learns_a_smooth_function(layers):
         state, values = sampler.draw([rng], state, response[None])
         draws.append(values[0])
     assert np.sqrt(np.mean((np.mean(draws, axis=0) - truth) ** 2)) < 0.3
+
+
+def drawn_from(size, shape, layers, draws):
+    """A sampler after some draws of four chains, and the rms misfit of each in the later half, in noise sds."""
+    rng = np.random.default_rng(12)
+    x = rng.random((60, 1))
+    response = size * shape(x[:, 0], rng) + rng.standard_normal(60)
+    sampler = BNN(hidden=10, layers=layers).prepare(setting(x, residual=response))
+    state, misfit, rngs = None, [], generators(4)
+    for _ in range(draws):
+        state, values = sampler.draw(rngs, state, np.tile(response, (4, 1)))
+        misfit.append(np.mean((values - response) ** 2, axis=1))
+    return sampler, np.sqrt(np.mean(misfit[draws // 2 :], axis=0))
+
+
+def wave(x, rng):
+    return np.sin(6 * x)
+
+
+def scatter(x, rng):
+    return rng.standard_normal(len(x))
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_it_arrives_at_a_bias_of_many_noise_sds(layers):
+    """From the prior in one go, two layers stay at steps of 1e-18 and a misfit of some 100 noise sds."""
+    sampler, misfit = drawn_from(1e5, wave, layers, 100)
+    assert sampler.findings()["hmc_step"] > 1e-9
+    assert misfit.max() < 20
+
+
+@pytest.mark.parametrize(
+    ("size", "shape", "settled"), [(3.0, wave, True), (0.0, wave, True), (1e3, scatter, False), (1e9, wave, False)]
+)
+def test_it_reports_whether_it_has_settled(size, shape, settled):
+    sampler, _ = drawn_from(size, shape, 1, 300)
+    found = sampler.findings()
+    assert (found["density_rhat"] < 1.1) == settled
+    if settled:
+        assert found["hmc_acceptance"] > 0.5
+        assert found["hmc_step"] > 0.01
+    else:
+        assert found["density_rhat"] > 2
+        assert found["hmc_step"] < 1e-3
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_a_few_draws_say_nothing_about_that():
+    sampler, _ = drawn_from(1.0, wave, 1, 3)
+    assert "density_rhat" not in sampler.findings()
 
 
 def test_an_offset_is_learnt():
@@ -320,7 +387,12 @@ def test_pbnn_on_model_1():
     assert float(posterior.data["sample_stats"]["orthogonality_error"].max()) < 1e-10
 
 
-def test_the_finite_projection_is_refused():
+def test_the_finite_projection_works():
+    """The network's covariance is that of draws, so the findings must be those of the run, not of these."""
     x, y = MODEL1.simulate(np.random.default_rng(2), n=40)
-    with pytest.raises(InputError, match="functional"):
-        oc.calibrate(MODEL1.problem(x, y), oc.methods.Projected(BNN(hidden=4), "finite"), draws=10, seed=1)
+    method = oc.methods.Projected(BNN(hidden=8), "finite")
+    posterior = oc.calibrate(MODEL1.problem(x, y), method, draws=100, chains=2, seed=1)
+    summary = posterior.summary()
+    assert abs(summary["mean"].item() - MODEL1.theta_star[0]) < 4 * summary["sd"].item()
+    assert float(posterior.data["sample_stats"]["orthogonality_error"].max()) < 1e-10
+    assert json.loads(posterior.data.attrs["notes"])["bias"][0]["density_rhat"] < 1.5

@@ -44,8 +44,44 @@ def test_posterior_mean_and_covariance_are_the_textbook_ones(points, nu):
     _, shifted = sampler.draw([np.random.default_rng(s) for s in range(3)], None, np.tile(z, (3, 1)))
     np.testing.assert_allclose(shifted - zero, np.tile(regression @ z, (3, 1)), atol=1e-8)
     factor = sampler.covariance_factor()
-    np.testing.assert_allclose(factor @ factor.T, (K - regression @ K[:n])[:n, :n], atol=1e-8)
-    np.testing.assert_allclose(sampler.covariance(nodes), (K - regression @ K[:n])[n:, :n], atol=1e-8)
+    np.testing.assert_allclose(factor @ factor.T, K - regression @ K[:n], atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
+def test_a_scale_on_the_noise_gives_what_a_sampler_with_that_noise_gives(points, scale):
+    """Mean and covariance of the spectral form, exactly: the draws are linear in the residual and the normals."""
+    x, nodes = points
+    x = np.vstack([x, x[:3]])
+    noise_var = np.linspace(0.5, 2, len(x))
+    prior = oc.bias.GP(nu=1.5, sd=0.7, lengthscale=0.4)
+    sampler = prior.prepare(setting(x, nodes, noise_var))
+    scaled = prior.prepare(setting(x, nodes, scale * noise_var))
+    z = np.random.default_rng(1).standard_normal(len(x))
+    rng = [np.random.default_rng(0)]
+    _, zero = sampler.draw([np.random.default_rng(0)], None, np.zeros((1, len(x))), np.array([scale]))
+    _, shifted = sampler.draw(rng, None, z[None], np.array([scale]))
+    _, other_zero = scaled.draw([np.random.default_rng(0)], None, np.zeros((1, len(x))))
+    _, other = scaled.draw([np.random.default_rng(0)], None, z[None])
+    np.testing.assert_allclose(shifted - zero, other - other_zero, atol=1e-8)
+    factor = scaled.covariance_factor()
+    rngs = [np.random.default_rng(s) for s in range(20_000)]
+    _, draws = sampler.draw(rngs, None, np.zeros((20_000, len(x))), np.full(20_000, scale))
+    exact = factor @ factor.T
+    size = np.sqrt(np.outer(np.diag(exact), np.diag(exact)))
+    assert np.max(np.abs(np.cov(draws, rowvar=False) - exact) / size) < 0.05
+
+
+def test_a_direction_of_the_bias_goes_on_as_its_covariance_does(points):
+    """Cov(b(x_new), b | y) a is what the values Cov(b, b | y) a are extended to."""
+    x, nodes = points
+    x_new = np.random.default_rng(2).random((6, 2))
+    sampler = oc.bias.GP(nu=1.5, sd=0.7, lengthscale=0.4).prepare(setting(x, nodes))
+    whole = np.vstack([x, nodes, x_new])
+    K, n = matern(whole, whole, 1.5, 0.7, 0.4), len(x)
+    S = K - np.linalg.solve(K[:n, :n] + np.eye(n), K[:n]).T @ K[:n]
+    known = len(x) + len(nodes)
+    a = np.random.default_rng(3).standard_normal((known, 2))
+    np.testing.assert_allclose(sampler.extended(S[:known, :known] @ a, x_new), S[known:, :known] @ a, atol=1e-7)
 
 
 def test_draws_have_the_posterior_covariance_jointly_at_data_and_nodes(points):
@@ -66,7 +102,8 @@ def test_without_data_the_draws_follow_the_prior(points):
     x, nodes = points
     sampler = oc.bias.GP(nu=2.5, sd=1.3, lengthscale=0.5).prepare(setting(x, nodes, np.full(len(x), 1e12)))
     factor = sampler.covariance_factor()
-    np.testing.assert_allclose(factor @ factor.T, matern(x, x, 2.5, 1.3, 0.5), atol=1e-6)
+    every = np.vstack([x, nodes])
+    np.testing.assert_allclose(factor @ factor.T, matern(every, every, 2.5, 1.3, 0.5), atol=1e-6)
 
 
 def test_replicated_points_share_one_value(points):

@@ -422,14 +422,6 @@ def test_bad_settings_are_refused(options):
         SoftBART(**options)
 
 
-def test_the_finite_projection_is_refused():
-    sampler = SoftBART().prepare(setting(np.random.default_rng(0).random((5, 1))))
-    with pytest.raises(InputError, match="functional"):
-        sampler.covariance_factor()
-    with pytest.raises(InputError, match="functional"):
-        sampler.covariance(np.zeros((1, 1)))
-
-
 def test_psoftbart_on_model_1():
     x, y = MODEL1.simulate(np.random.default_rng(1))
     posterior = oc.calibrate(MODEL1.problem(x, y), oc.methods.Projected(SoftBART()), draws=100, seed=1)

@@ -29,7 +29,26 @@ PRIORS = [
 
 @pytest.mark.parametrize("prior", PRIORS, ids=lambda prior: str(prior.describe()["kind"]))
 def test_the_contract_is_kept(prior):
-    assert len(check_bias_prior(prior)) == 8
+    assert len(check_bias_prior(prior)) == 9
+
+
+@pytest.mark.parametrize("prior", PRIORS[2:6], ids=lambda prior: str(prior.describe()["kind"]))
+def test_a_noise_scale_is_a_noise_of_that_size(prior):
+    """These priors take no hyperparameter from the noise: a scale of 4 and a variance of 4 are the same sampler."""
+    rng = np.random.default_rng(0)
+    x = rng.random((30, 2))
+    residual = 3 * np.sin(6 * x[:, 0]) + rng.standard_normal(30)
+
+    def run(noise_var, **scale):
+        setting = oc.bias.Setting(x, x[:4], np.ones(2), np.full(30, noise_var), residual, np.ones((30, 1)), 1.0)
+        sampler, state = prior.prepare(setting), None
+        rngs = [np.random.default_rng(s) for s in range(2)]
+        for _ in range(5):
+            state, values = sampler.draw(rngs, state, np.tile(residual, (2, 1)), **scale)
+        return values
+
+    np.testing.assert_allclose(run(1.0, noise_scale=np.full(2, 4.0)), run(4.0), rtol=1e-8, atol=1e-10)
+    assert np.abs(run(1.0) - run(4.0)).max() > 1e-3
 
 
 class Broken(FourierFeatures):
@@ -80,6 +99,10 @@ def noise_free(self, rng, state, residual):
     return weights, self.design @ weights
 
 
+def deaf_to_the_scale(self, rng, state, residual, noise_scale=1.0):
+    return FourierSampler.one_draw(self, rng, state, residual)
+
+
 def elsewhere(self, record, x_new):
     return self.at(x_new + 0.2) @ record["weights"]
 
@@ -93,6 +116,7 @@ def elsewhere(self, record, x_new):
         ({"one_draw": hidden_state}, "different draws|same way"),
         ({"one_draw": deaf}, "do not follow the residual"),
         ({"one_draw": noise_free}, "still depend on the residual"),
+        ({"one_draw": deaf_to_the_scale, "takes_noise_scale": True}, "enormous noise scale"),
         ({"one_prediction": elsewhere}, "predictions at known points"),
         ({"settings": lambda self: {"kind": (1, 2)}}, "JSON"),
     ],

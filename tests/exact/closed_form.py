@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_discrete_lyapunov
+from scipy.linalg import block_diag, solve_discrete_lyapunov, sqrtm
 from scipy.special import gamma, kv
 
 
@@ -71,3 +71,54 @@ def projected_law(
         tilde = np.linalg.lstsq(G, y, rcond=None)[0]
         return Law(constant + A @ tilde, step, np.zeros((p, p)))
     return Law(np.linalg.solve(np.eye(p) - A, constant), solve_discrete_lyapunov(A, step), A)
+
+
+def projected_law_of_outcomes(
+    x: np.ndarray,
+    y: np.ndarray,
+    G: np.ndarray,
+    nodes: np.ndarray,
+    weights: np.ndarray,
+    G_nodes: np.ndarray,
+    volumes: np.ndarray,
+    *,
+    noise_cov: np.ndarray,
+    typical_cov: np.ndarray,
+    loss_weight: np.ndarray,
+    nu: float,
+    sd: float,
+    lengthscale: float,
+    prior_var: float,
+    finite: bool = False,
+) -> Law:
+    """The same for q outcomes, y (n, q) with NaN where a cell is missing, G (n, q, p), noise_cov (n, q, q).
+
+    Everything is in the outcomes' units, one cell after the other, and only observed cells enter. The bias is
+    U c(x) with independent components c_k of sd ``sd`` / s_k, where U = V^1/2 P^1/2, V = diag(s_k^2) the variances
+    and P the correlations of ``typical_cov``.
+    """
+    (n, q), p = y.shape, G.shape[2]
+    points = x if finite else np.vstack([x, nodes])
+    s = np.sqrt(np.diag(typical_cov))
+    U = np.diag(s) @ np.real(sqrtm(typical_cov / np.outer(s, s)))
+    between = U @ np.diag((sd / s) ** 2) @ U.T
+    K = np.kron(matern(points, points, nu, 1.0, lengthscale), between)
+    seen = np.flatnonzero(~np.isnan(y.ravel()))
+    noise = block_diag(*noise_cov)[np.ix_(seen, seen)]
+    G_seen, z = G.reshape(-1, p)[seen], y.ravel()[seen]
+    B = np.linalg.solve(K[np.ix_(seen, seen)] + noise, K[seen]).T
+    S = K - B @ K[seen]
+    if finite:
+        C = (volumes[:, None, None] * np.einsum("kl,nlp->nkp", loss_weight, G)).reshape(-1, p)
+        P = np.eye(n * q) - S @ C @ np.linalg.solve(C.T @ S @ C, C.T)
+    else:
+        weighted = (weights[:, None, None] * np.einsum("kl,mlp->mkp", loss_weight, G_nodes)).reshape(-1, p)
+        gram = G_nodes.reshape(-1, p).T @ weighted
+        P = np.hstack([np.eye(n * q), -G.reshape(-1, p) @ np.linalg.solve(gram, weighted.T)])
+    P = P[seen]
+    precision = np.linalg.inv(noise)
+    V = np.linalg.inv(G_seen.T @ precision @ G_seen + np.eye(p) / prior_var)
+    gain = V @ G_seen.T @ precision
+    A = gain @ P @ B @ G_seen
+    step = V + gain @ P @ S @ P.T @ gain.T
+    return Law(np.linalg.solve(np.eye(p) - A, gain @ (z - P @ B @ z)), solve_discrete_lyapunov(A, step), A)

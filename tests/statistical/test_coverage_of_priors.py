@@ -13,7 +13,14 @@ import orthocal as oc
 from orthocal.studies import MODEL1, MODEL2, MODEL3
 
 DATA_SETS = 100
-METHODS = {"pbart": oc.bias.BART(), "pbmars": oc.bias.BMARS(), "psoftbart": oc.bias.SoftBART()}
+METHODS = {
+    "pbart": oc.bias.BART(),
+    "pbmars": oc.bias.BMARS(),
+    "psoftbart": oc.bias.SoftBART(),
+    "pbnn": oc.bias.BNN(),
+}
+#: a network takes 3 seconds for 400 draws of four chains, which are worth 900 independent ones or more
+DRAWS = {"pbnn": 400}
 
 
 @pytest.mark.slow
@@ -24,7 +31,8 @@ def test_coverage(name, model):
     for data_set in range(DATA_SETS):
         x, y = model.simulate(np.random.default_rng(70_000 + data_set))
         method = oc.methods.Projected(METHODS[name])
-        posterior = oc.calibrate(model.problem(x, y), method, draws=500, seed=data_set, progress=False)
+        draws = DRAWS.get(name, 500)
+        posterior = oc.calibrate(model.problem(x, y), method, draws=draws, seed=data_set, progress=False)
         theta = posterior.theta.reshape(-1, len(model.theta_star))
         low, high = np.quantile(theta, [0.025, 0.975], axis=0)
         covered.append((low < model.theta_star) & (model.theta_star < high))

@@ -137,12 +137,15 @@ class BARTSampler(CompiledSampler):
     def cost(self) -> int:
         return int(self._bins.shape[1]) * self.prior.trees
 
-    def update(self, rng: np.random.Generator, state: Any, response: Array, starting: bool) -> None:
+    def update(self, rng: np.random.Generator, state: Any, response: Array, starting: bool, noise_scale: float) -> None:
         prior, chain = self.prior, Forest(*state)
+        if noise_scale != 1.0:
+            # the sums of the weights persist, for a scale of one
+            chain.sums[:, :, 1] /= noise_scale
         sweep(
             rng,
             response,
-            self._weight,
+            self._weight / noise_scale,
             self._bins,
             self._cuts,
             *chain,
@@ -151,6 +154,8 @@ class BARTSampler(CompiledSampler):
             self.leaf_sd**2,
             prior.least,
         )
+        if noise_scale != 1.0:
+            chain.sums[:, :, 1] *= noise_scale
 
     def empty(self) -> Forest:
         trees, points = self.prior.trees, self._bins.shape[1]

@@ -21,25 +21,36 @@ CHILD, PARENT, VARIABLE, CUT, DEPTH = range(5)
 LEAF, FREE = -1, -2
 GROW, PRUNE, CHANGE, SWAP = range(4)
 #: how often each move is proposed
-SHARES = np.array([0.35, 0.35, 0.25, 0.05])
+SHARES = (0.35, 0.35, 0.25, 0.05)
+#: more than the depth of any tree
+DEPTHS = SLOTS // 2 + 2
+
+# Compiling takes seconds at a user's first call, so the three compiled samplers are written for that, too:
+# - What only compiled code calls has no wrapper for Python, and no cache, as the cache of its caller contains it.
+# - What is read from arrays of small integers becomes int64: a function is compiled for each type of its arguments.
+# - There are loops in place of array expressions and of assignments to slices, whose code for the message that shapes
+#   do not match alone takes 3 s.
+# - Division by zero gives inf or nan, as in NumPy: an error would be a branch at each division.
+part = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 
 
-@njit(cache=True, nogil=True)
+@part
 def cut_range(tree, k, v, cuts):
     """Cuts of variable v that are left at node k: lo..hi-1."""
     lo, hi = 0, cuts[v]
-    child, parent = k, tree[k, PARENT]
+    child, parent = k, np.int64(tree[k, PARENT])
     while parent >= 0:
         if tree[parent, VARIABLE] == v:
+            cut = np.int64(tree[parent, CUT])
             if tree[parent, CHILD] == child:
-                hi = min(hi, tree[parent, CUT])
+                hi = min(hi, cut)
             else:
-                lo = max(lo, tree[parent, CUT] + 1)
-        child, parent = parent, tree[parent, PARENT]
+                lo = max(lo, cut + 1)
+        child, parent = parent, np.int64(tree[parent, PARENT])
     return lo, hi
 
 
-@njit(cache=True, nogil=True)
+@part
 def open_variables(tree, k, cuts):
     """Number of variables that node k can be split by."""
     count = 0
@@ -50,7 +61,7 @@ def open_variables(tree, k, cuts):
     return count
 
 
-@njit(cache=True, nogil=True)
+@part
 def draw_rule(rng, tree, k, cuts, count):
     """A rule from its prior at node k, which can be split by ``count`` variables."""
     skip = int(rng.random() * count)
@@ -63,39 +74,37 @@ def draw_rule(rng, tree, k, cuts, count):
     return 0, 0, 0, 0
 
 
-@njit(cache=True, nogil=True)
-def split_probability(depth, can_split, alpha, beta):
-    return alpha * (1.0 + depth) ** (-beta) if can_split else 0.0
+@part
+def log_unsplit_children(lo, hi, cut, count, p):
+    """Log prior of both children of a node being leaves, if each that can be split is with probability p.
 
-
-@njit(cache=True, nogil=True)
-def log_unsplit_children(lo, hi, cut, count, depth, alpha, beta):
-    """Log prior of both children of a node being leaves; they have ``depth``, their parent ``count`` open variables."""
-    left = split_probability(depth, count > 1 or cut > lo, alpha, beta)
-    right = split_probability(depth, count > 1 or hi > cut + 1, alpha, beta)
+    The node's cut is one of lo..hi-1, and it can be split by ``count`` variables.
+    """
+    left = p if count > 1 or cut > lo else 0.0
+    right = p if count > 1 or hi > cut + 1 else 0.0
     return np.log(1 - left) + np.log(1 - right)
 
 
-@njit(cache=True, nogil=True)
-def log_prior(tree, cuts, alpha, beta):
+@part
+def log_prior(tree, cuts, chances):
     """Log prior of a tree's shape and rules; -inf for rules that cannot be."""
     total = 0.0
     for k in range(SLOTS):
         if tree[k, PARENT] == FREE:
             continue
         count = open_variables(tree, k, cuts)
-        p = split_probability(tree[k, DEPTH], count > 0, alpha, beta)
+        p = chances[tree[k, DEPTH]] if count > 0 else 0.0
         if tree[k, CHILD] == LEAF:
             total += np.log(1 - p)
             continue
-        lo, hi = cut_range(tree, k, tree[k, VARIABLE], cuts)
+        lo, hi = cut_range(tree, k, np.int64(tree[k, VARIABLE]), cuts)
         if not lo <= tree[k, CUT] < hi:
             return -np.inf
         total += np.log(p) - np.log(count) - np.log(hi - lo)
     return total
 
 
-@njit(cache=True, nogil=True)
+@part
 def log_evidence(precision, weighted, leaf_var):
     """Log marginal likelihood of a leaf with sum of weights ``precision`` and weighted sum, up to common terms."""
     return 0.5 * (leaf_var * weighted**2 / (1 + leaf_var * precision) - np.log1p(leaf_var * precision))
@@ -103,10 +112,12 @@ def log_evidence(precision, weighted, leaf_var):
 
 # The loops over the data are written with masks instead of branches, so that the compiler makes vector instructions of
 # them: at n = 10000 that is five times as fast. Sums may be reordered for it, infinities stay what they are.
-_REORDER = {"reassoc", "contract", "nsz"}
+vector_part = njit(
+    no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
+)
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@vector_part
 def weighted_sum(leaf, response, weight, k):
     """The weighted sum of the responses in leaf k."""
     total = 0.0
@@ -115,7 +126,7 @@ def weighted_sum(leaf, response, weight, k):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@vector_part
 def left_sums(leaf, response, weight, column, cut, a, b):
     """Number, weights and weighted responses of the data in leaves a or b whose bin is at most ``cut``."""
     points, precision, weighted = 0, 0.0, 0.0
@@ -127,39 +138,59 @@ def left_sums(leaf, response, weight, column, cut, a, b):
     return points, precision, weighted
 
 
-@njit(cache=True, nogil=True)
+@part
 def exchange(rest, old_leaf, old_value, new_leaf, new_value):
     """Take the old tree's fit away from ``rest`` and give the new tree's back."""
     for i in range(len(rest)):
         rest[i] += new_value[new_leaf[i]] - old_value[old_leaf[i]]
 
 
-@njit(cache=True, nogil=True)
+@part
 def add_fit(fit, leaf, value):
     for i in range(len(fit)):
         fit[i] += value[leaf[i]]
 
 
-@njit(cache=True, nogil=True)
+@part
 def find_leaf(tree, bins, i):
     k = 0
     while tree[k, CHILD] != LEAF:
-        k = tree[k, CHILD] + (bins[tree[k, VARIABLE], i] > tree[k, CUT])
+        k = np.int64(tree[k, CHILD]) + (bins[tree[k, VARIABLE], i] > tree[k, CUT])
     return k
 
 
-@njit(cache=True, nogil=True)
-def _grow(rng, tree, leaf, response, weight, bins, cuts, sums, alpha, beta, leaf_var, least, leaves):
+@part
+def list_nodes(tree, leaves, nogs, inner):
+    """List the leaves, the nodes whose two children are leaves, and the inner nodes; the three numbers."""
+    a, b, c = 0, 0, 0
+    for k in range(SLOTS):
+        if tree[k, PARENT] == FREE:
+            continue
+        child = tree[k, CHILD]
+        if child == LEAF:
+            leaves[a] = k
+            a += 1
+        else:
+            inner[c] = k
+            c += 1
+            if tree[child, CHILD] == LEAF and tree[child + 1, CHILD] == LEAF:
+                nogs[b] = k
+                b += 1
+    return a, b, c
+
+
+@part
+def _grow(rng, tree, leaf, response, weight, bins, cuts, sums, chances, leaf_var, least, leaves, count):
     growable = 0
-    for j in range(len(leaves)):
+    for j in range(count):
         if open_variables(tree, leaves[j], cuts) > 0:
             leaves[growable] = leaves[j]
             growable += 1
     if growable == 0:
         return False
     k = leaves[int(rng.random() * growable)]
-    count = open_variables(tree, k, cuts)
-    v, cut, lo, hi = draw_rule(rng, tree, k, cuts, count)
+    variables = open_variables(tree, k, cuts)
+    v, cut, lo, hi = draw_rule(rng, tree, k, cuts, variables)
     points, precision, weighted = left_sums(leaf, response, weight, bins[v], cut, k, k)
     if points < least or sums[k, 0] - points < least:
         return False
@@ -177,8 +208,9 @@ def _grow(rng, tree, leaf, response, weight, bins, cuts, sums, alpha, beta, leaf
             c = tree[j, CHILD]
             if tree[c, CHILD] == LEAF and tree[c + 1, CHILD] == LEAF and c != k and c + 1 != k:
                 prunable += 1
-    p = split_probability(tree[k, DEPTH], True, alpha, beta)
-    ratio = np.log(p) - np.log(1 - p) + log_unsplit_children(lo, hi, cut, count, tree[k, DEPTH] + 1, alpha, beta)
+    depth = np.int64(tree[k, DEPTH])
+    p = chances[depth]
+    ratio = np.log(p) - np.log(1 - p) + log_unsplit_children(lo, hi, cut, variables, chances[depth + 1])
     ratio += np.log(SHARES[PRUNE] / prunable) - np.log(SHARES[GROW] / growable)
     ratio += log_evidence(precision, weighted, leaf_var)
     ratio += log_evidence(sums[k, 1] - precision, sums[k, 2] - weighted, leaf_var)
@@ -186,8 +218,8 @@ def _grow(rng, tree, leaf, response, weight, bins, cuts, sums, alpha, beta, leaf
     if np.log(1 - rng.random()) >= ratio:
         return False
     tree[k, CHILD], tree[k, VARIABLE], tree[k, CUT] = slot, v, cut
-    for s in (slot, slot + 1):
-        tree[s, CHILD], tree[s, PARENT], tree[s, DEPTH] = LEAF, k, tree[k, DEPTH] + 1
+    for s in range(slot, slot + 2):
+        tree[s, CHILD], tree[s, PARENT], tree[s, DEPTH] = LEAF, k, depth + 1
     sums[slot, 0], sums[slot, 1], sums[slot, 2] = points, precision, weighted
     for field in range(3):
         sums[slot + 1, field] = sums[k, field] - sums[slot, field]
@@ -197,22 +229,21 @@ def _grow(rng, tree, leaf, response, weight, bins, cuts, sums, alpha, beta, leaf
     return True
 
 
-@njit(cache=True, nogil=True)
-def _prune(rng, tree, leaf, cuts, sums, alpha, beta, leaf_var, leaves, nogs):
-    if len(nogs) == 0:
+@part
+def _prune(rng, tree, leaf, cuts, sums, chances, leaf_var, leaves, count, nogs, prunable):
+    if prunable == 0:
         return False
-    k = nogs[int(rng.random() * len(nogs))]
-    slot = tree[k, CHILD]
+    k = nogs[int(rng.random() * prunable)]
+    slot, cut, depth = np.int64(tree[k, CHILD]), np.int64(tree[k, CUT]), np.int64(tree[k, DEPTH])
     growable = 1
-    for j in range(len(leaves)):
+    for j in range(count):
         if leaves[j] != slot and leaves[j] != slot + 1 and open_variables(tree, leaves[j], cuts) > 0:
             growable += 1
-    lo, hi = cut_range(tree, k, tree[k, VARIABLE], cuts)
-    count = open_variables(tree, k, cuts)
-    p = split_probability(tree[k, DEPTH], True, alpha, beta)
+    lo, hi = cut_range(tree, k, np.int64(tree[k, VARIABLE]), cuts)
+    p = chances[depth]
     ratio = np.log(1 - p) - np.log(p)
-    ratio -= log_unsplit_children(lo, hi, tree[k, CUT], count, tree[k, DEPTH] + 1, alpha, beta)
-    ratio += np.log(SHARES[GROW] / growable) - np.log(SHARES[PRUNE] / len(nogs))
+    ratio -= log_unsplit_children(lo, hi, cut, open_variables(tree, k, cuts), chances[depth + 1])
+    ratio += np.log(SHARES[GROW] / growable) - np.log(SHARES[PRUNE] / prunable)
     for field in range(3):
         sums[k, field] = sums[slot, field] + sums[slot + 1, field]
     ratio += log_evidence(sums[k, 1], sums[k, 2], leaf_var)
@@ -228,25 +259,25 @@ def _prune(rng, tree, leaf, cuts, sums, alpha, beta, leaf_var, leaves, nogs):
     return True
 
 
-@njit(cache=True, nogil=True)
-def _change(rng, tree, leaf, response, weight, bins, cuts, sums, alpha, beta, leaf_var, least, nogs):
+@part
+def _change(rng, tree, leaf, response, weight, bins, cuts, sums, chances, leaf_var, least, nogs, count):
     """A new rule, from its prior, at a node with two leaves."""
-    if len(nogs) == 0:
+    if count == 0:
         return False
-    k = nogs[int(rng.random() * len(nogs))]
-    slot = tree[k, CHILD]
-    count = open_variables(tree, k, cuts)
-    v, cut, lo, hi = draw_rule(rng, tree, k, cuts, count)
+    k = nogs[int(rng.random() * count)]
+    slot = np.int64(tree[k, CHILD])
+    variables = open_variables(tree, k, cuts)
+    v, cut, lo, hi = draw_rule(rng, tree, k, cuts, variables)
     points, precision, weighted = left_sums(leaf, response, weight, bins[v], cut, slot, slot + 1)
     total = sums[slot, 0] + sums[slot + 1, 0]
     if points < least or total - points < least:
         return False
     other_precision = sums[slot, 1] + sums[slot + 1, 1] - precision
     other_weighted = sums[slot, 2] + sums[slot + 1, 2] - weighted
-    old_lo, old_hi = cut_range(tree, k, tree[k, VARIABLE], cuts)
-    depth = tree[k, DEPTH] + 1
-    ratio = log_unsplit_children(lo, hi, cut, count, depth, alpha, beta)
-    ratio -= log_unsplit_children(old_lo, old_hi, tree[k, CUT], count, depth, alpha, beta)
+    old_lo, old_hi = cut_range(tree, k, np.int64(tree[k, VARIABLE]), cuts)
+    p = chances[tree[k, DEPTH] + 1]
+    ratio = log_unsplit_children(lo, hi, cut, variables, p)
+    ratio -= log_unsplit_children(old_lo, old_hi, np.int64(tree[k, CUT]), variables, p)
     ratio += log_evidence(precision, weighted, leaf_var) + log_evidence(other_precision, other_weighted, leaf_var)
     ratio -= log_evidence(sums[slot, 1], sums[slot, 2], leaf_var)
     ratio -= log_evidence(sums[slot + 1, 1], sums[slot + 1, 2], leaf_var)
@@ -261,18 +292,23 @@ def _change(rng, tree, leaf, response, weight, bins, cuts, sums, alpha, beta, le
     return True
 
 
-@njit(cache=True, nogil=True)
-def _swap(rng, tree, leaf, response, weight, bins, cuts, sums, alpha, beta, leaf_var, least, inner):
+@part
+def exchange_rules(tree, a, b):
+    for field in range(VARIABLE, CUT + 1):
+        tree[a, field], tree[b, field] = tree[b, field], tree[a, field]
+
+
+@part
+def _swap(rng, tree, leaf, response, weight, bins, cuts, sums, chances, leaf_var, least, inner, count):
     """The rules of a node and its parent change places."""
-    if len(inner) < 2:
+    if count < 2:
         return False
     # inner[0] is the root
-    k = inner[1 + int(rng.random() * (len(inner) - 1))]
-    parent = tree[k, PARENT]
-    old = log_prior(tree, cuts, alpha, beta)
-    for field in (VARIABLE, CUT):
-        tree[k, field], tree[parent, field] = tree[parent, field], tree[k, field]
-    ratio = log_prior(tree, cuts, alpha, beta) - old
+    k = inner[1 + int(rng.random() * (count - 1))]
+    parent = np.int64(tree[k, PARENT])
+    old = log_prior(tree, cuts, chances)
+    exchange_rules(tree, k, parent)
+    ratio = log_prior(tree, cuts, chances) - old
     fresh = np.zeros((SLOTS, 3))
     if ratio > -np.inf:
         for i in range(len(response)):
@@ -288,16 +324,17 @@ def _swap(rng, tree, leaf, response, weight, bins, cuts, sums, alpha, beta, leaf
                 ratio += log_evidence(fresh[j, 1], fresh[j, 2], leaf_var)
                 ratio -= log_evidence(sums[j, 1], sums[j, 2], leaf_var)
     if np.log(1 - rng.random()) >= ratio:
-        for field in (VARIABLE, CUT):
-            tree[k, field], tree[parent, field] = tree[parent, field], tree[k, field]
+        exchange_rules(tree, k, parent)
         return False
-    sums[:] = fresh
+    for j in range(SLOTS):
+        for field in range(3):
+            sums[j, field] = fresh[j, field]
     for i in range(len(leaf)):
         leaf[i] = find_leaf(tree, bins, i)
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def sweep(rng, response, weight, bins, cuts, nodes, mu, leaf, sums, fit, counts, alpha, beta, leaf_var, least):
     """Update every tree once given the others; ``fit`` (N,) becomes the sum of the trees.
 
@@ -305,43 +342,38 @@ def sweep(rng, response, weight, bins, cuts, nodes, mu, leaf, sums, fit, counts,
     """
     n = len(response)
     # what is left of the response when all trees but one are taken away
-    rest = response - fit[:n]
+    rest = np.empty(n)
+    for i in range(n):
+        rest[i] = response[i] - fit[i]
+    for i in range(n, len(fit)):
+        fit[i] = 0.0
+    chances = np.empty(DEPTHS)
+    for depth in range(DEPTHS):
+        chances[depth] = alpha * (1.0 + depth) ** (-beta)
     nothing = np.zeros(SLOTS)
     leaves = np.empty(SLOTS, np.int64)
     nogs = np.empty(SLOTS, np.int64)
     inner = np.empty(SLOTS, np.int64)
-    fit[n:] = 0.0
     for t in range(len(nodes)):
         tree, own, value, stat = nodes[t], leaf[t], mu[t], sums[t]
         before = t - 1 if t else t
         exchange(rest, leaf[before], mu[before] if t else nothing, own, value)
-        a, b, c = 0, 0, 0
-        for k in range(SLOTS):
-            if tree[k, PARENT] == FREE:
-                continue
-            if tree[k, CHILD] == LEAF:
-                stat[k, 2] = weighted_sum(own, rest, weight, k)
-                leaves[a] = k
-                a += 1
-            else:
-                inner[c] = k
-                c += 1
-                if tree[tree[k, CHILD], CHILD] == LEAF and tree[tree[k, CHILD] + 1, CHILD] == LEAF:
-                    nogs[b] = k
-                    b += 1
+        a, b, c = list_nodes(tree, leaves, nogs, inner)
+        for j in range(a):
+            stat[leaves[j], 2] = weighted_sum(own, rest, weight, leaves[j])
         u = rng.random()
         if u < SHARES[GROW]:
             move = GROW
-            done = _grow(rng, tree, own, rest, weight, bins, cuts, stat, alpha, beta, leaf_var, least, leaves[:a])
+            done = _grow(rng, tree, own, rest, weight, bins, cuts, stat, chances, leaf_var, least, leaves, a)
         elif u < SHARES[GROW] + SHARES[PRUNE]:
             move = PRUNE
-            done = _prune(rng, tree, own, cuts, stat, alpha, beta, leaf_var, leaves[:a], nogs[:b])
+            done = _prune(rng, tree, own, cuts, stat, chances, leaf_var, leaves, a, nogs, b)
         elif u < SHARES[GROW] + SHARES[PRUNE] + SHARES[CHANGE]:
             move = CHANGE
-            done = _change(rng, tree, own, rest, weight, bins, cuts, stat, alpha, beta, leaf_var, least, nogs[:b])
+            done = _change(rng, tree, own, rest, weight, bins, cuts, stat, chances, leaf_var, least, nogs, b)
         else:
             move = SWAP
-            done = _swap(rng, tree, own, rest, weight, bins, cuts, stat, alpha, beta, leaf_var, least, inner[:c])
+            done = _swap(rng, tree, own, rest, weight, bins, cuts, stat, chances, leaf_var, least, inner, c)
         counts[move, 0] += 1
         counts[move, 1] += done
         for k in range(SLOTS):
@@ -351,10 +383,11 @@ def sweep(rng, response, weight, bins, cuts, nodes, mu, leaf, sums, fit, counts,
         add_fit(fit[n:], own[n:], value)
     last = len(nodes) - 1
     exchange(rest, leaf[last], mu[last], leaf[last], nothing)
-    fit[:n] = response - rest
+    for i in range(n):
+        fit[i] = response[i] - rest[i]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def pack(nodes, mu, kind, value):
     """Write the forest in pre-order: for each node its variable and cut, or -1 and the leaf's value; the length.
 
@@ -382,7 +415,7 @@ def pack(nodes, mu, kind, value):
     return length
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def evaluate(kind, value, bins, trees, fit):
     """Add the packed forest to ``fit`` (m,) at the points with ``bins`` (d, m)."""
     length = len(kind)

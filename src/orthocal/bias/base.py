@@ -46,10 +46,17 @@ class Setting(NamedTuple):
 class BiasSampler(Protocol):
     """Draws of the bias given a residual."""
 
-    def draw(self, rngs: list[np.random.Generator], state: Any, residual: Array) -> tuple[Any, Array]:
+    def draw(
+        self,
+        rngs: list[np.random.Generator],
+        state: Any,
+        residual: Array,
+        noise_scale: Array | None = None,
+    ) -> tuple[Any, Array]:
         """One draw for each chain: residual (c, n) -> the next state, and b at data and nodes (c, n + m).
 
-        ``state`` is None at first.
+        ``state`` is None at first. ``noise_scale`` (c,) multiplies the noise variances where the noise is sampled;
+        it is given only to samplers whose attribute ``takes_noise_scale`` is true.
         """
 
     def record(self, state: Any) -> dict[str, Array]:
@@ -57,12 +64,6 @@ class BiasSampler(Protocol):
 
     def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
         """b at x_new (m, d) for s recorded draws, (s, m): the same functions that were drawn."""
-
-    def covariance_factor(self) -> Array:
-        """F (n, r) with F F' = Cov(b | y) at the data points, for the finite projection."""
-
-    def covariance(self, x_new: Array) -> Array:
-        """Cov(b(x_new), b(x) | y), (m, n), for the finite projection at new points."""
 
     def findings(self) -> dict[str, Any]:
         """What a user should know of the fitted prior: numbers and lists that can be stored as JSON."""
@@ -74,10 +75,14 @@ class BiasSampler(Protocol):
 class ChainwiseSampler:
     """A base for samplers that are written for one chain; what is optional has a default.
 
-    A new prior overrides ``one_draw``, and ``one_record`` and ``one_prediction`` if it shall predict at new points.
+    A new prior overrides ``one_draw``, and ``one_record`` and ``one_prediction`` if it shall predict at new points. If
+    it can multiply its noise variances by a number at each draw, it sets ``takes_noise_scale`` and its ``one_draw``
+    takes ``noise_scale``: it can then be used with sampled noise.
     """
 
-    def one_draw(self, rng: np.random.Generator, state: Any, residual: Array) -> tuple[Any, Array]:
+    takes_noise_scale = False
+
+    def one_draw(self, rng: np.random.Generator, state: Any, residual: Array, **scale: float) -> tuple[Any, Array]:
         """One chain's next state (from None at first), and b at data and nodes (n + m,), given the residual (n,)."""
         raise NotImplementedError
 
@@ -89,9 +94,19 @@ class ChainwiseSampler:
         """b at x_new (m, d) of a recorded draw, (m,)."""
         raise InputError(f"{type(self).__name__} cannot predict the bias at new points")
 
-    def draw(self, rngs: list[np.random.Generator], state: Any, residual: Array) -> tuple[Any, Array]:
+    def draw(
+        self,
+        rngs: list[np.random.Generator],
+        state: Any,
+        residual: Array,
+        noise_scale: Array | None = None,
+    ) -> tuple[Any, Array]:
         states = [None] * len(rngs) if state is None else state
-        drawn = [self.one_draw(*one) for one in zip(rngs, states, residual, strict=True)]
+        scales = [{} if noise_scale is None else {"noise_scale": float(noise_scale[c])} for c in range(len(rngs))]
+        drawn = [
+            self.one_draw(rng, own, row, **scale)
+            for rng, own, row, scale in zip(rngs, states, residual, scales, strict=True)
+        ]
         return [state for state, _ in drawn], np.stack([values for _, values in drawn])
 
     def record(self, state: Any) -> dict[str, Array]:
@@ -104,14 +119,6 @@ class ChainwiseSampler:
         count = len(next(iter(records.values())))
         each = [{name: values[s] for name, values in records.items()} for s in range(count)]
         return np.stack([self.one_prediction(record, x_new) for record in each])
-
-    def covariance_factor(self) -> Array:
-        raise InputError(
-            'the finite projection is available for Gaussian-process bias only: use projection="functional"'
-        )
-
-    def covariance(self, x_new: Array) -> Array:
-        return self.covariance_factor()
 
     def findings(self) -> dict[str, Any]:
         return {}

@@ -153,12 +153,15 @@ class BMARSSampler(CompiledSampler):
         # a move works with about ten basis functions at every point
         return 10 * self.prior.moves * int(self._inputs.shape[1])
 
-    def update(self, rng: np.random.Generator, state: Any, response: Array, starting: bool) -> None:
+    def update(self, rng: np.random.Generator, state: Any, response: Array, starting: bool, noise_scale: float) -> None:
         chain: Bases = state
+        if noise_scale != 1.0:
+            # the weighted products of the basis functions persist, for a scale of one
+            chain.gram[...] /= noise_scale
         iterate(
             rng,
             response,
-            self._weight,
+            self._weight / noise_scale,
             self._inputs,
             self._active,
             self._table,
@@ -169,6 +172,8 @@ class BMARSSampler(CompiledSampler):
             self.prior.moves,
             self.prior.degree,
         )
+        if noise_scale != 1.0:
+            chain.gram[...] *= noise_scale
 
     def empty(self) -> Bases:
         """The intercept alone, with lambda and tau^2 at their prior means."""

@@ -23,9 +23,14 @@ COUNT_SHAPE, COUNT_RATE = 10.0, 10.0
 TAU_SHAPE = 2.0
 #: a basis function is excluded if less than this share of its precision is left beside the ones before it
 SINGULAR = 1e-12
+#: the first data point; a 0 is a type of its own, for which functions would be compiled again
+START = np.int64(0)
+
+# Compiling takes seconds at a user's first call: see bart_kernels for what that asks of the code.
+part = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 def inner(a, b, n):
     """The inner product of the first n entries; sums may be reordered, which makes vector instructions of them."""
     total = 0.0
@@ -34,27 +39,29 @@ def inner(a, b, n):
     return total
 
 
-@njit(cache=True, nogil=True)
+@part
 def evaluate_basis(factor, knot, inputs, degree, start, stop, row):
     """Write the product of a basis function's hinges at the points start..stop-1 into ``row``."""
-    for i in range(start, stop):
-        row[i] = 1.0
+    # loops from 0 over slices: the compiler must see that no index is negative to make vector instructions of them
+    values = row[start:stop]
+    for i in range(len(values)):
+        values[i] = 1.0
     for j in range(len(factor)):
         code = factor[j]
         if code == 0:
             break
-        column, t = inputs[abs(code) - 1], knot[j]
+        column, t = inputs[abs(code) - 1, start:stop], knot[j]
         # a hinge is 1 at its end of the data's range
         slope = 1 / (1 - t) if code > 0 else -1 / t
         if degree == 1:
-            for i in range(start, stop):
-                row[i] *= max(slope * (column[i] - t), 0.0)
+            for i in range(len(values)):
+                values[i] *= max(slope * (column[i] - t), 0.0)
         else:
-            for i in range(start, stop):
-                row[i] *= max(slope * (column[i] - t), 0.0) ** degree
+            for i in range(len(values)):
+                values[i] *= max(slope * (column[i] - t), 0.0) ** degree
 
 
-@njit(cache=True, nogil=True)
+@part
 def draw_hinge(rng, v, table, sizes):
     """A sign and a knot of variable v from their prior: the code of the factor and the knot."""
     side = int(rng.random() * 2)
@@ -62,10 +69,11 @@ def draw_hinge(rng, v, table, sizes):
     return (v + 1 if side == 0 else -(v + 1)), t
 
 
-@njit(cache=True, nogil=True)
+@part
 def draw_basis(rng, active, table, sizes, factor, knot):
     """A basis function from its prior; its variables are distinct ones of ``active``."""
-    factor[:] = 0
+    for j in range(len(factor)):
+        factor[j] = 0
     count = 1 + int(rng.random() * min(len(factor), len(active)))
     j = 0
     while j < count:
@@ -78,7 +86,7 @@ def draw_basis(rng, active, table, sizes, factor, knot):
             j += 1
 
 
-@njit(cache=True, nogil=True)
+@part
 def extend(gram, rhs, slots, k, slot, precision, L, w):
     """Row k of the factor L and of w, for ``slot`` after slots[:k]: the gain in log evidence, -inf if singular."""
     whole = gram[slot, slot] + precision
@@ -98,7 +106,7 @@ def extend(gram, rhs, slots, k, slot, precision, L, w):
     return 0.5 * w[k] ** 2 - np.log(L[k, k]) + 0.5 * np.log(precision)
 
 
-@njit(cache=True, nogil=True)
+@part
 def factorise(gram, rhs, slots, k, intercept_precision, precision, L, w, gains):
     """All rows of L, w and gains; whether none is singular."""
     for a in range(k):
@@ -108,7 +116,7 @@ def factorise(gram, rhs, slots, k, intercept_precision, precision, L, w, gains):
     return True
 
 
-@njit(cache=True, nogil=True)
+@part
 def leave_out(gram, rhs, slots, k, j, precision, L, w, gains, slots2, L2, w2, gains2):
     """The factor without position j, in ``slots2``, ``L2``, ``w2``, ``gains2``: the change in log evidence."""
     for a in range(j):
@@ -125,12 +133,12 @@ def leave_out(gram, rhs, slots, k, j, precision, L, w, gains, slots2, L2, w2, ga
     return change
 
 
-@njit(cache=True, nogil=True)
+@part
 def measure(slot, slots, k, response, weight, inputs, degree, factors, knots, rows, gram, rhs, weighted):
     """The proposal in ``slot`` at the data, and its inner products with slots[:k] and the response."""
     n = len(response)
     row = rows[slot]
-    evaluate_basis(factors[slot], knots[slot], inputs, degree, 0, n, row)
+    evaluate_basis(factors[slot], knots[slot], inputs, degree, START, n, row)
     for i in range(n):
         weighted[i] = weight[i] * row[i]
     for a in range(k):
@@ -141,7 +149,7 @@ def measure(slot, slots, k, response, weight, inputs, degree, factors, knots, ro
     rhs[slot] = inner(weighted, response, n)
 
 
-@njit(cache=True, nogil=True)
+@part
 def draw_hyper(rng, slots, k, coefficient, scale):
     """lambda and tau^2 given the k - 1 basis functions and their coefficients."""
     squares = 0.0
@@ -152,20 +160,21 @@ def draw_hyper(rng, slots, k, coefficient, scale):
     return rate, tau2
 
 
-@njit(cache=True, nogil=True)
+@part
 def change_hinge(rng, table, sizes, factor, knot):
     """A new sign and knot from their prior for one hinge of a basis function."""
     hinges = 0
     for i in range(len(factor)):
         hinges += factor[i] != 0
     i = int(rng.random() * hinges)
-    factor[i], knot[i] = draw_hinge(rng, abs(factor[i]) - 1, table, sizes)
+    factor[i], knot[i] = draw_hinge(rng, abs(np.int64(factor[i])) - 1, table, sizes)
 
 
-@njit(cache=True, nogil=True)
+@part
 def draw_coefficients(rng, slots, k, L, w, rows, coefficient, fit):
     """L' beta = w + a standard normal vector, and the function ``fit`` (N,) that it makes."""
-    fit[:] = 0.0
+    for i in range(len(fit)):
+        fit[i] = 0.0
     for a in range(k - 1, -1, -1):
         t = w[a] + rng.standard_normal()
         for b in range(a + 1, k):
@@ -177,7 +186,7 @@ def draw_coefficients(rng, slots, k, L, w, rows, coefficient, fit):
             fit[i] += t * row[i]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def iterate(
     rng, response, weight, inputs, active, table, sizes,
     factors, knots, rows, gram, slots, coefficient, number, hyper, fit, counts,
@@ -192,7 +201,9 @@ def iterate(
     old = hyper[1]
     hyper[0], hyper[1] = draw_hyper(rng, slots, k, coefficient, scale)
 
-    rhs, weighted = np.empty(most + 2), weight * response
+    rhs, weighted = np.empty(most + 2), np.empty(n)
+    for i in range(n):
+        weighted[i] = weight[i] * response[i]
     for a in range(k):
         rhs[slots[a]] = inner(weighted, rows[slots[a]], n)
     L, w, gains = np.empty((most + 2, most + 2)), np.empty(most + 2), np.empty(most + 2)
@@ -229,7 +240,8 @@ def iterate(
                 ratio += np.log((k - 1) / hyper[0])
             elif ratio > -np.inf:
                 # sign and knot of one hinge come from their prior, which cancels
-                factors[new], knots[new] = factors[gone], knots[gone]
+                for i in range(factors.shape[1]):
+                    factors[new, i], knots[new, i] = factors[gone, i], knots[gone, i]
                 change_hinge(rng, table, sizes, factors[new], knots[new])
                 measure(new, slots2, k - 1, response, weight, inputs, degree, factors, knots, rows, gram, rhs, weighted)
                 gains2[k - 1] = extend(gram, rhs, slots2, k - 1, new, precision, L2, w2)
@@ -237,7 +249,8 @@ def iterate(
             if not np.log(1 - rng.random()) < ratio:
                 continue
             L, L2, w, w2, gains, gains2 = L2, L, w2, w, gains2, gains
-            slots[: k - 1] = slots2[: k - 1]
+            for a in range(k - 1):
+                slots[a] = slots2[a]
             if move == DEATH:
                 k -= 1
                 slots[k] = gone
@@ -251,13 +264,13 @@ def iterate(
     draw_coefficients(rng, slots, k, L, w, rows, coefficient, fit)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def evaluate(factors, knots, coefficient, inputs, degree, fit):
     """Add the recorded function to ``fit`` (m,) at ``inputs`` (d, m)."""
     row = np.empty(len(fit))
     for a in range(len(coefficient)):
         # records are filled up with zeros
         if coefficient[a] != 0.0:
-            evaluate_basis(factors[a], knots[a], inputs, degree, 0, len(fit), row)
+            evaluate_basis(factors[a], knots[a], inputs, degree, START, len(fit), row)
             for i in range(len(fit)):
                 fit[i] += coefficient[a] * row[i]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +14,10 @@ from .base import ChainwiseSampler, Setting
 
 #: trajectories from a draw of the prior before the first draw that is handed out; they set the step size
 START_TRAJECTORIES = 100
+#: a bias of more noise sds than this is approached in stages, each with so many times less noise than the one before
+STAGE = 10.0
+#: trajectories of a stage
+STAGE_TRAJECTORIES = 50
 #: share of accepted trajectories that the step size is set for
 ACCEPTANCE = 0.8
 #: a trajectory's step size is uniform between this share of the chain's and the whole
@@ -103,6 +108,8 @@ class BNNSampler(ChainwiseSampler):
     first density and drawn exactly from the second. The weights persist, only the response changes.
     """
 
+    takes_noise_scale = True
+
     def __init__(
         self,
         prior: BNN,
@@ -119,6 +126,8 @@ class BNNSampler(ChainwiseSampler):
         self._low, self._width = low[self._active], (high - low)[self._active]
         self._inputs, self._n = self._scaled(np.vstack([x, nodes])), len(x)
         self._noise_sd = np.sqrt(noise_var)
+        #: of each draw: log p(hidden | y), acceptance and step of all chains
+        self._trace: list[tuple[Array, Array, Array]] = []
         s = prior.weight_sd
         #: prior sds of the hidden weights, (q,); a layer without inputs has no matrix to scale
         self.hidden_scales: Array = np.concatenate(
@@ -137,15 +146,25 @@ class BNNSampler(ChainwiseSampler):
         h = self.prior.hidden
         return np.append(np.full(h, self.spread / np.sqrt(h)), self.offset)
 
-    def draw(self, rngs: list[np.random.Generator], state: Any, residual: Array) -> tuple[Network, Array]:
+    def draw(
+        self,
+        rngs: list[np.random.Generator],
+        state: Any,
+        residual: Array,
+        noise_scale: Array | None = None,
+    ) -> tuple[Network, Array]:
+        if noise_scale is not None:
+            return self._noisier(np.sqrt(noise_scale)[:, None]).draw(rngs, state, residual)
         # in units of the noise the density is that of a ridge regression with penalty 1
         response = residual / self._noise_sd
         if state is None:
+            self._trace.clear()
             hidden, step = self._start(rngs, response)
         else:
             hidden, step = state.hidden, state.step
         for _ in range(self.prior.trajectories):
-            hidden, _ = self._trajectory(rngs, hidden, step, response)
+            hidden, acceptance, density = self._trajectory(rngs, hidden, step, response)
+        self._trace.append((density, acceptance, step))
         network = Network(hidden, self._output(rngs, hidden, response), step)
         return network, self._values(self.record(network)["weights"], self._inputs)
 
@@ -161,6 +180,7 @@ class BNNSampler(ChainwiseSampler):
             "function_sd": self.spread / self.unit,
             "intercept_sd": self.offset / self.unit,
             "weights": len(self.hidden_scales) + len(self.output_scales),
+            **self._progress(),
         }
 
     def settings(self) -> dict[str, Any]:
@@ -173,13 +193,51 @@ class BNNSampler(ChainwiseSampler):
         spread, offset, unit = (float(settings[name]) for name in ("spread", "offset", "unit"))
         return cls(prior, spread, offset, x, nodes, noise_var, unit)
 
+    def _progress(self) -> dict[str, float]:
+        """Whether the hidden weights have moved and settled, from the later half of the draws; nothing after a few.
+
+        Of all the chains: the lowest mean acceptance, the smallest step, and the R-hat of log p(hidden | y) between
+        the halves of the chains. The weights themselves would not do: units can change places.
+        """
+        trace = self._trace[len(self._trace) // 2 :]
+        half = len(trace) // 2
+        if half < 2:
+            return {}
+        density, acceptance, step = (np.array(part) for part in zip(*trace, strict=True))
+        parts = np.hstack([density[-2 * half : -half], density[-half:]])
+        within, between = parts.var(axis=0, ddof=1).mean(), parts.mean(axis=0).var(ddof=1)
+        return {
+            "hmc_acceptance": float(acceptance.mean(axis=0).min()),
+            "hmc_step": float(step.min()),
+            # chains that stand still have no variance, and JSON no infinity
+            "density_rhat": float(min(np.sqrt(1 - 1 / half + between / max(within, 1e-300)), 1e6)),
+        }
+
     def _start(self, rngs: list[np.random.Generator], response: Array) -> tuple[Array, Array]:
-        """Hidden weights and step sizes after the trajectories of the start: dual averaging, each chain on its own."""
-        hidden = _normals(rngs, len(self.hidden_scales))
-        step = np.full(len(rngs), FIRST_STEP)
+        """Hidden weights and step sizes of each chain, from a draw of the prior.
+
+        Under a bias of many noise sds the density at such a draw is so steep that only tiny steps are accepted, and a
+        chain would never arrive: it gets there over densities with a larger noise.
+        """
+        hidden, step = _normals(rngs, len(self.hidden_scales)), np.full(len(rngs), FIRST_STEP)
+        for stage in range(int(np.log(self.spread) / np.log(STAGE)), 0, -1):
+            larger = STAGE**stage
+            hidden, step = self._noisier(larger)._tuned(rngs, hidden, step, response / larger, STAGE_TRAJECTORIES)
+        return self._tuned(rngs, hidden, step, response, START_TRAJECTORIES)
+
+    def _noisier(self, factor: Any) -> BNNSampler:
+        """This sampler, trace and all, with noise sds times a number or times one for each chain, (c, 1)."""
+        other = copy.copy(self)
+        other._noise_sd = factor * self._noise_sd
+        return other
+
+    def _tuned(
+        self, rngs: list[np.random.Generator], hidden: Array, step: Array, response: Array, trajectories: int
+    ) -> tuple[Array, Array]:
+        """Hidden weights and step sizes after some trajectories: dual averaging, each chain on its own."""
         centre, shortfall, average = np.log(10 * step), np.zeros(len(rngs)), np.log(step)
-        for t in range(1, START_TRAJECTORIES + 1):
-            hidden, acceptance = self._trajectory(rngs, hidden, step, response)
+        for t in range(1, trajectories + 1):
+            hidden, acceptance, _ = self._trajectory(rngs, hidden, step, response)
             shortfall = shortfall + (ACCEPTANCE - acceptance - shortfall) / (t + DELAY)
             log_step = centre - np.sqrt(t) / GAMMA * shortfall
             average = average + t**-KAPPA * (log_step - average)
@@ -188,16 +246,16 @@ class BNNSampler(ChainwiseSampler):
 
     def _trajectory(
         self, rngs: list[np.random.Generator], hidden: Array, step: Array, response: Array
-    ) -> tuple[Array, Array]:
-        """The next hidden weights of each chain by one trajectory, and the probability that it was accepted."""
+    ) -> tuple[Array, Array, Array]:
+        """The next hidden weights of each chain by one trajectory, its probability of acceptance, and their density."""
         momentum = _normals(rngs, hidden.shape[1])
         uniform = np.array([rng.random(2) for rng in rngs])
         # trajectories of one length could return to where they began, for ever: their length is random
         size = (step * (SHORTEST + (1 - SHORTEST) * uniform[:, 0]))[:, None]
         # too long a step ends far away or not at a number: it is refused, so that it may overflow
         with np.errstate(over="ignore", invalid="ignore"):
-            density, gradient = self._density(hidden, response)
-            energy = density - (momentum**2).sum(axis=1) / 2
+            before, gradient = self._density(hidden, response)
+            energy = before - (momentum**2).sum(axis=1) / 2
             proposal = hidden
             momentum = momentum + size / 2 * gradient
             for leap in range(self.prior.leapfrogs):
@@ -207,7 +265,8 @@ class BNNSampler(ChainwiseSampler):
                 momentum = momentum + (size / 2 if last else size) * gradient
             gain = density - (momentum**2).sum(axis=1) / 2 - energy
         acceptance = np.where(np.isfinite(gain), np.exp(np.minimum(np.nan_to_num(gain), 0.0)), 0.0)
-        return np.where((uniform[:, 1] < acceptance)[:, None], proposal, hidden), acceptance
+        accepted = uniform[:, 1] < acceptance
+        return np.where(accepted[:, None], proposal, hidden), acceptance, np.where(accepted, density, before)
 
     def _density(self, hidden: Array, response: Array) -> tuple[Array, Array]:
         """log p(hidden | y) up to a constant, (c,), and its gradient (c, q).
@@ -224,7 +283,7 @@ class BNNSampler(ChainwiseSampler):
         inverse = (vectors / values[:, None]) @ vectors.swapaxes(1, 2)
         slope = error[:, :, None] * mean[:, None] - columns @ inverse
         # the intercept's column does not depend on the hidden weights
-        slope = slope[:, :, :-1] * (self.output_scales[:-1] / self._noise_sd[:, None])
+        slope = slope[:, :, :-1] * (self.output_scales[:-1] / self._noise_sd[..., None])
         gradient = self._back(hidden * self.hidden_scales, units, slope) * self.hidden_scales
         return density - (hidden**2).sum(axis=1) / 2, gradient - hidden
 
@@ -238,7 +297,7 @@ class BNNSampler(ChainwiseSampler):
     def _columns(self, units: Array) -> Array:
         """F (c, n, hidden + 1): the last layer's units and the intercept, times prior sd, in units of the noise."""
         ones = np.ones((*units.shape[:2], 1))
-        return np.concatenate([units, ones], axis=2) * (self.output_scales / self._noise_sd[:, None])
+        return np.concatenate([units, ones], axis=2) * (self.output_scales / self._noise_sd[..., None])
 
     @staticmethod
     def _mean(columns: Array, values: Array, vectors: Array, response: Array) -> Array:

@@ -28,6 +28,7 @@ class CompiledSampler(ChainwiseSampler):
         Updates from the empty state before the first draw.
     """
 
+    takes_noise_scale = True
     title = ""
     start_updates = 100
 
@@ -35,8 +36,8 @@ class CompiledSampler(ChainwiseSampler):
         """The state of a chain before its first update."""
         raise NotImplementedError
 
-    def update(self, rng: np.random.Generator, state: Any, response: Array, starting: bool) -> None:
-        """One update in place; ``starting`` before the first draw."""
+    def update(self, rng: np.random.Generator, state: Any, response: Array, starting: bool, noise_scale: float) -> None:
+        """One update in place; ``starting`` before the first draw. ``noise_scale`` multiplies the noise variances."""
         raise NotImplementedError
 
     @property
@@ -49,18 +50,25 @@ class CompiledSampler(ChainwiseSampler):
         """Roughly how many simple operations an update takes."""
         return 0
 
-    def draw(self, rngs: list[np.random.Generator], state: Any, residual: Array) -> tuple[list[Any], Array]:
+    def draw(
+        self,
+        rngs: list[np.random.Generator],
+        state: Any,
+        residual: Array,
+        noise_scale: Array | None = None,
+    ) -> tuple[list[Any], Array]:
+        scales = [1.0] * len(rngs) if noise_scale is None else noise_scale.tolist()
         responses = [np.ascontiguousarray(row) for row in residual]
         starting = state is None
         states = [self.empty() for _ in rngs] if starting else state
         if starting:
             with announced(f"compiling {self.title} for its first use, some seconds, once"):
-                self.update(rngs[0], states[0], responses[0], True)
+                self.update(rngs[0], states[0], responses[0], True, scales[0])
         count = self.start_updates if starting else self.updates
 
         def run(c: int) -> None:
             for _ in range(count):
-                self.update(rngs[c], states[c], responses[c], starting)
+                self.update(rngs[c], states[c], responses[c], starting, scales[c])
 
         if len(rngs) > 1 and count * self.cost > THREADED_COST:
             with ThreadPoolExecutor() as pool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from ..arrays import Array, as_floats, unique_rows
+from ..arrays import Array, IntArray, as_floats, unique_rows
 from ..errors import InputError
 from ..gaussian_process import check_smoothness, correlation, fit_hyperparameters, jittered_cholesky
 from .base import Setting
@@ -93,6 +94,8 @@ class GPSampler:
     no second jitter is needed, and b = G z + F e with e ~ N(0, I) is one matrix product for all chains.
     """
 
+    takes_noise_scale = True
+
     def __init__(
         self,
         nu: float,
@@ -111,7 +114,7 @@ class GPSampler:
                 f"the Gaussian process would need matrices of {len(self._points)} x {len(self._points)}: "
                 f"it is made for at most {MOST_POINTS} points, thin or average the field data"
             )
-        self._x, self._noise_var = x, noise_var
+        self._noise_var = noise_var
         self._rows = np.concatenate([at_data, at_nodes])
         self._n = len(x)
         self._root, self.jitter = jittered_cholesky(self._prior(self._points, self._points))
@@ -123,10 +126,35 @@ class GPSampler:
         self._gain = self._root @ cho_solve((lower, True), (data_root / noise_var[:, None]).T)
         self._factor = solve_triangular(lower, self._root.T, lower=True).T
 
-    def draw(self, rngs: list[np.random.Generator], state: Any, residual: Array) -> tuple[Array, Array]:
+    def draw(
+        self,
+        rngs: list[np.random.Generator],
+        state: Any,
+        residual: Array,
+        noise_scale: Array | None = None,
+    ) -> tuple[Array, Array]:
         normal = np.array([rng.standard_normal(len(self._points)) for rng in rngs])
-        values = residual @ self._gain.T + normal @ self._factor.T
+        if noise_scale is None:
+            values = residual @ self._gain.T + normal @ self._factor.T
+        else:
+            spectrum, information, root = self._spectral
+            precision = 1 + spectrum**2 / noise_scale[:, None]
+            pull = residual @ information.T * spectrum / noise_scale[:, None]
+            values = (pull / precision + normal / np.sqrt(precision)) @ root.T
         return values, values[:, self._rows]
+
+    @cached_property
+    def _spectral(self) -> tuple[Array, Array, Array]:
+        """For noise variances s D with any s: D^-1/2 L_n = U diag(e) V', then H = I + V e^2 V' / s.
+
+        Returned are e (u,) and U' D^-1/2 (u, n), both filled up with zeros, and L V (u, u).
+        """
+        sd = np.sqrt(self._noise_var)[:, None]
+        U, values, Vt = np.linalg.svd(self._root[self._rows[: self._n]] / sd, full_matrices=True)
+        rank = len(values)
+        rest = len(self._points) - rank
+        information = np.pad((U[:, :rank] / sd).T, ((0, rest), (0, 0)))
+        return np.pad(values, (0, rest)), information, self._root @ Vt.T
 
     def record(self, state: Any) -> dict[str, Array]:
         return {"values": state}
@@ -147,12 +175,20 @@ class GPSampler:
         return np.concatenate(blocks, axis=1)
 
     def covariance_factor(self) -> Array:
-        return np.asarray(self._factor[self._rows[: self._n]])
+        """F (n + m, r) with F F' = Cov(b | y) at data and nodes."""
+        return np.asarray(self._factor[self._rows])
 
-    def covariance(self, x_new: Array) -> Array:
-        cross = self._prior(x_new, self._x)
-        noisy = self._prior(self._x, self._x) + np.diag(self._noise_var)
-        return np.asarray(cross - cross @ np.linalg.solve(noisy, self._prior(self._x, self._x)))
+    def extended(self, values: Array, x_new: Array) -> Array:
+        """E(b(x_new) | b = values at data and nodes (n + m, ...)): how a direction of the bias goes on elsewhere."""
+        at_points = np.empty((len(self._points), *values.shape[1:]))
+        at_points[self._rows] = values
+        weights = cho_solve((self._root, True), self._prior(self._points, x_new)).T
+        return np.asarray(weights @ at_points)
+
+    @property
+    def prior_root(self) -> tuple[Array, IntArray]:
+        """L with L L' the prior covariance at the distinct points, and which of these the data and nodes are."""
+        return self._root, self._rows
 
     def findings(self) -> dict[str, Any]:
         return {

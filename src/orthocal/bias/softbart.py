@@ -147,14 +147,14 @@ class SoftBARTSampler(CompiledSampler):
         # a soft tree costs about as much as five hard ones
         return 5 * int(self._points.shape[1]) * self.prior.trees
 
-    def update(self, rng: np.random.Generator, state: Any, response: Array, starting: bool) -> None:
+    def update(self, rng: np.random.Generator, state: Any, response: Array, starting: bool, noise_scale: float) -> None:
         prior, chain = self.prior, SoftForest(*state)
         # from stumps, sampled shares settle on any input before the trees have found those that matter, and stay
         sparsity = 0.0 if starting else prior.sparsity
         sweep(
             rng,
             response,
-            self._weight,
+            self._weight / noise_scale,
             self._points,
             *chain,
             prior.alpha,

@@ -26,12 +26,19 @@ CHILD, PARENT, VARIABLE, DEPTH = range(4)
 LEAF, FREE = -1, -2
 BIRTH, DEATH, CHANGE, BANDWIDTH = range(4)
 #: how often each move of the tree is proposed
-SHARES = np.array([0.35, 0.35, 0.3])
+SHARES = (0.35, 0.35, 0.3)
+#: the first data point; a 0 is a type of its own, for which functions would be compiled again
+START = np.int64(0)
+
+# Compiling takes seconds at a user's first call: see bart_kernels for what that asks of the code.
+part = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 #: sums may be reordered so that the compiler makes vector instructions of them; infinities stay what they are
-_REORDER = {"reassoc", "contract", "nsz"}
+vector_part = njit(
+    no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
+)
 
 
-@njit(cache=True, nogil=True)
+@part
 def draw_rule(rng, tree, cut, k, s):
     """A variable and a cut from their prior at node k."""
     u = rng.random()
@@ -40,33 +47,41 @@ def draw_rule(rng, tree, cut, k, s):
         u -= s[v]
         v += 1
     lo, hi = 0.0, 1.0
-    child, parent = k, tree[k, PARENT]
+    child, parent = k, np.int64(tree[k, PARENT])
     while parent >= 0:
         if tree[parent, VARIABLE] == v:
             if tree[parent, CHILD] == child:
                 hi = min(hi, cut[parent])
             else:
                 lo = max(lo, cut[parent])
-        child, parent = parent, tree[parent, PARENT]
+        child, parent = parent, np.int64(tree[parent, PARENT])
     return v, lo + rng.random() * (hi - lo)
 
 
-@njit(cache=True, nogil=True)
+# the tests call this one, and two others, from Python
+@njit(error_model="numpy")
 def draw_shares(rng, nodes, sparsity, s):
     """s ~ Dirichlet(sparsity / d + number of splits by each variable)."""
-    s[:] = sparsity / len(s)
+    for v in range(len(s)):
+        s[v] = sparsity / len(s)
     for t in range(len(nodes)):
         for k in range(SLOTS):
             if nodes[t, k, PARENT] != FREE and nodes[t, k, CHILD] != LEAF:
                 s[nodes[t, k, VARIABLE]] += 1
     # logarithms of gamma variables: with small shapes the variables themselves may all underflow
+    largest = -np.inf
     for v in range(len(s)):
         s[v] = np.log(rng.standard_gamma(s[v] + 1)) + np.log(1 - rng.random()) / s[v]
-    s[:] = np.exp(s - s.max())
-    s /= s.sum()
+        largest = max(largest, s[v])
+    total = 0.0
+    for v in range(len(s)):
+        s[v] = np.exp(s[v] - largest)
+        total += s[v]
+    for v in range(len(s)):
+        s[v] /= total
 
 
-@njit(cache=True, nogil=True)
+@part
 def list_nodes(tree, leaves, nogs):
     """List the leaves, and the nodes whose two children are leaves, in pre-order; the two numbers."""
     stack = np.empty(SLOTS, np.int64)
@@ -75,7 +90,7 @@ def list_nodes(tree, leaves, nogs):
     while top:
         top -= 1
         k = stack[top]
-        c = tree[k, CHILD]
+        c = np.int64(tree[k, CHILD])
         if c == LEAF:
             leaves[a] = k
             a += 1
@@ -88,33 +103,36 @@ def list_nodes(tree, leaves, nogs):
     return a, b
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@part
 def split_reach(reach, k, slot, column, cut, tau, start, stop):
     """Divide what reaches node k between its children, for the points start..stop-1."""
-    for i in range(start, stop):
-        right = reach[k, i] / (1 + np.exp((cut - column[i]) / tau))
-        reach[slot + 1, i] = right
-        reach[slot, i] = reach[k, i] - right
+    # loops from 0 over slices: the compiler must see that no index is negative to make vector instructions of them
+    whole, left, right = reach[k, start:stop], reach[slot, start:stop], reach[slot + 1, start:stop]
+    inputs = column[start:stop]
+    for i in range(len(whole)):
+        right[i] = whole[i] / (1 + np.exp((cut - inputs[i]) / tau))
+        left[i] = whole[i] - right[i]
 
 
-@njit(cache=True, nogil=True)
+@part
 def fill_reach(tree, cut, tau, x, reach, start, stop):
     """What reaches each node of a tree, for the points start..stop-1."""
     stack = np.empty(SLOTS, np.int64)
     stack[0] = 0
     top = 1
-    reach[0, start:stop] = 1.0
+    for i in range(start, stop):
+        reach[0, i] = 1.0
     while top:
         top -= 1
         k = stack[top]
-        c = tree[k, CHILD]
+        c = np.int64(tree[k, CHILD])
         if c != LEAF:
             split_reach(reach, k, c, x[tree[k, VARIABLE]], cut[k], tau, start, stop)
             stack[top], stack[top + 1] = c + 1, c
             top += 2
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@vector_part
 def weighted_product(a, b, weight):
     total = 0.0
     for i in range(len(weight)):
@@ -122,20 +140,19 @@ def weighted_product(a, b, weight):
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(error_model="numpy")
 def log_evidence(reach, leaves, response, weight, leaf_var, factor, half):
     """Log marginal likelihood of a tree, v r' B^-1 r / 2 - log|B| / 2, up to terms that all trees have.
 
     B = I + v Phi' W Phi and r = Phi' W response, v = ``leaf_var``. Leaves its Cholesky factor F in ``factor`` and
     F^-1 r in ``half``.
     """
-    n = len(response)
     total = 0.0
     for a in range(len(leaves)):
-        row = reach[leaves[a], :n]
+        row = reach[leaves[a]]
         value = weighted_product(row, response, weight)
         for b in range(a + 1):
-            entry = leaf_var * weighted_product(row, reach[leaves[b], :n], weight)
+            entry = leaf_var * weighted_product(row, reach[leaves[b]], weight)
             for c in range(b):
                 entry -= factor[a, c] * factor[b, c]
             if b < a:
@@ -150,7 +167,7 @@ def log_evidence(reach, leaves, response, weight, leaf_var, factor, half):
     return 0.5 * total
 
 
-@njit(cache=True, nogil=True)
+@njit(error_model="numpy")
 def draw_leaves(rng, leaves, leaf_var, factor, half, mu):
     """Leaf values from N(v B^-1 r, v B^-1), jointly."""
     for a in range(len(leaves) - 1, -1, -1):
@@ -160,15 +177,15 @@ def draw_leaves(rng, leaves, leaf_var, factor, half, mu):
         mu[leaves[a]] = value / factor[a, a]
 
 
-@njit(cache=True, nogil=True)
+@part
 def add_tree(fit, sign, reach, leaves, mu, start, stop):
     for a in range(len(leaves)):
-        value = sign * mu[leaves[a]]
-        for i in range(start, stop):
-            fit[i] += value * reach[leaves[a], i]
+        value, row, out = sign * mu[leaves[a]], reach[leaves[a], start:stop], fit[start:stop]
+        for i in range(len(out)):
+            out[i] += value * row[i]
 
 
-@njit(cache=True, nogil=True)
+@part
 def log_split_odds(depth, alpha, beta):
     """Log prior of a node of this depth with two leaves against its being a leaf."""
     p = alpha * (1.0 + depth) ** (-beta)
@@ -176,21 +193,21 @@ def log_split_odds(depth, alpha, beta):
     return np.log(p) - np.log(1 - p) + 2 * np.log(1 - below)
 
 
-@njit(cache=True, nogil=True)
+@part
 def set_children(tree, k, slot):
     tree[k, CHILD] = slot
     for child in range(slot, slot + 2):
         tree[child, CHILD], tree[child, PARENT], tree[child, DEPTH] = LEAF, k, tree[k, DEPTH] + 1
 
 
-@njit(cache=True, nogil=True)
+@part
 def drop_children(tree, k):
-    slot = tree[k, CHILD]
+    slot = np.int64(tree[k, CHILD])
     tree[slot, PARENT] = tree[slot + 1, PARENT] = FREE
     tree[k, CHILD] = LEAF
 
 
-@njit(cache=True, nogil=True)
+@part
 def _birth(
     rng, tree, cut, tau, s, x, reach, response, weight, alpha, beta, leaf_var, leaves, nogs, a, old, factor, half
 ):
@@ -204,7 +221,7 @@ def _birth(
     v, c = draw_rule(rng, tree, cut, k, s)
     tree[k, VARIABLE], cut[k] = v, c
     set_children(tree, k, slot)
-    split_reach(reach, k, slot, x[v], c, tau, 0, len(response))
+    split_reach(reach, k, slot, x[v], c, tau, START, len(response))
     a, b = list_nodes(tree, leaves, nogs)
     ratio = log_split_odds(tree[k, DEPTH], alpha, beta)
     ratio += np.log(SHARES[DEATH] / b) - np.log(SHARES[BIRTH] / (a - 1))
@@ -216,13 +233,13 @@ def _birth(
     return False, old
 
 
-@njit(cache=True, nogil=True)
+@part
 def _death(rng, tree, reach, response, weight, alpha, beta, leaf_var, leaves, nogs, b, old, factor, half):
     """Make a leaf of a node with two leaves."""
     if b == 0:
         return False, old
     k = nogs[int(rng.random() * b)]
-    slot = tree[k, CHILD]
+    slot = np.int64(tree[k, CHILD])
     drop_children(tree, k)
     a, _ = list_nodes(tree, leaves, nogs)
     ratio = -log_split_odds(tree[k, DEPTH], alpha, beta)
@@ -235,24 +252,24 @@ def _death(rng, tree, reach, response, weight, alpha, beta, leaf_var, leaves, no
     return False, old
 
 
-@njit(cache=True, nogil=True)
+@part
 def _change(rng, tree, cut, tau, s, x, reach, response, weight, leaf_var, leaves, nogs, a, b, old, factor, half):
     """A new rule, from its prior, at a node with two leaves: only the likelihood is left in the ratio."""
     if b == 0:
         return False, old
     k = nogs[int(rng.random() * b)]
-    old_v, old_c = tree[k, VARIABLE], cut[k]
+    slot, old_v, old_c = np.int64(tree[k, CHILD]), tree[k, VARIABLE], cut[k]
     v, c = draw_rule(rng, tree, cut, k, s)
-    split_reach(reach, k, tree[k, CHILD], x[v], c, tau, 0, len(response))
+    split_reach(reach, k, slot, x[v], c, tau, START, len(response))
     evidence = log_evidence(reach, leaves[:a], response, weight, leaf_var, factor, half)
     if np.log(1 - rng.random()) < evidence - old:
         tree[k, VARIABLE], cut[k] = v, c
         return True, evidence
-    split_reach(reach, k, tree[k, CHILD], x[old_v], old_c, tau, 0, len(response))
+    split_reach(reach, k, slot, x[old_v], old_c, tau, START, len(response))
     return False, old
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def sweep(rng, response, weight, x, nodes, cut, mu, tau, s, fit, counts, alpha, beta, bandwidth, sparsity, leaf_var):
     """Update every tree once given the others, then ``s``; ``fit`` (N,) becomes the sum of the trees.
 
@@ -260,18 +277,22 @@ def sweep(rng, response, weight, x, nodes, cut, mu, tau, s, fit, counts, alpha, 
     """
     n, N = len(response), len(fit)
     # what is left of the response when all trees but one are taken away
-    rest = response - fit[:n]
-    fit[:] = 0.0
+    rest = np.empty(n)
+    for i in range(n):
+        rest[i] = response[i] - fit[i]
+    for i in range(N):
+        fit[i] = 0.0
     reach, other = np.empty((SLOTS, N)), np.empty((SLOTS, N))
     leaves, nogs = np.empty(SLOTS, np.int64), np.empty(SLOTS, np.int64)
     factor, trial = np.empty((LEAVES, LEAVES)), np.empty((LEAVES, LEAVES))
     half, trial_half = np.empty(LEAVES), np.empty(LEAVES)
     for t in range(len(nodes)):
         tree, c, value = nodes[t], cut[t], mu[t]
-        fill_reach(tree, c, tau[t], x, reach, 0, n)
+        fill_reach(tree, c, tau[t], x, reach, START, n)
         a, b = list_nodes(tree, leaves, nogs)
-        add_tree(rest, 1.0, reach, leaves[:a], value, 0, n)
-        evidence = log_evidence(reach, leaves[:a], rest, weight, leaf_var, factor, half)
+        own = leaves[:a]
+        add_tree(rest, 1.0, reach, own, value, START, n)
+        evidence = log_evidence(reach, own, rest, weight, leaf_var, factor, half)
         u = rng.random()
         if u < SHARES[BIRTH]:
             move = BIRTH
@@ -293,6 +314,7 @@ def sweep(rng, response, weight, x, nodes, cut, mu, tau, s, fit, counts, alpha, 
         counts[move, 0] += 1
         counts[move, 1] += done
         a, b = list_nodes(tree, leaves, nogs)
+        own = leaves[:a]
         if done:
             factor, trial, half, trial_half = trial, factor, trial_half, half
         if a == 1:
@@ -300,24 +322,24 @@ def sweep(rng, response, weight, x, nodes, cut, mu, tau, s, fit, counts, alpha, 
             tau[t] = bandwidth * rng.standard_exponential()
         else:
             proposal = tau[t] * np.exp(rng.standard_normal())
-            fill_reach(tree, c, proposal, x, other, 0, n)
+            fill_reach(tree, c, proposal, x, other, START, n)
             ratio = (tau[t] - proposal) / bandwidth + np.log(proposal / tau[t])
-            ratio += log_evidence(other, leaves[:a], rest, weight, leaf_var, trial, trial_half) - evidence
+            ratio += log_evidence(other, own, rest, weight, leaf_var, trial, trial_half) - evidence
             counts[BANDWIDTH, 0] += 1
             if np.log(1 - rng.random()) < ratio:
                 tau[t] = proposal
                 reach, other = other, reach
                 factor, trial, half, trial_half = trial, factor, trial_half, half
                 counts[BANDWIDTH, 1] += 1
-        draw_leaves(rng, leaves[:a], leaf_var, factor, half, value)
+        draw_leaves(rng, own, leaf_var, factor, half, value)
         fill_reach(tree, c, tau[t], x, reach, n, N)
-        add_tree(rest, -1.0, reach, leaves[:a], value, 0, n)
-        add_tree(fit, 1.0, reach, leaves[:a], value, 0, N)
+        add_tree(rest, -1.0, reach, own, value, START, n)
+        add_tree(fit, 1.0, reach, own, value, START, N)
     if sparsity > 0:
         draw_shares(rng, nodes, sparsity, s)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def pack(nodes, cut, mu, kind, value):
     """Write the forest in pre-order: for each node its variable and cut, or -1 and the leaf's value; the length.
 
@@ -332,7 +354,7 @@ def pack(nodes, cut, mu, kind, value):
         while top:
             top -= 1
             k = stack[top]
-            c = tree[k, CHILD]
+            c = np.int64(tree[k, CHILD])
             if c == LEAF:
                 kind[length], value[length] = -1, mu[t, k]
             else:

@@ -36,7 +36,7 @@ class ThetaModel(NamedTuple):
     """Prior and likelihood of theta, before the bias is known.
 
     ``simulate`` maps theta (c, p) to (c, n, q) and ``gradient`` one theta (p,) to (n, q, p), both whitened;
-    ``precision`` (n, q) is the inverse noise variance of each cell.
+    ``precision`` is that of the rows' noise, (n, q) where it is diagonal, else (n, q, q).
     """
 
     parameters: Parameters
@@ -49,7 +49,7 @@ class ThetaModel(NamedTuple):
         inside = self.parameters.inside(theta)
         if inside.all():
             return ThetaState(theta, self.simulate(theta), self.parameters.log_prior(theta))
-        model = np.full((len(theta), *self.precision.shape), np.nan)
+        model = np.full((len(theta), *self.precision.shape[:2]), np.nan)
         log_prior = np.full(len(theta), -np.inf)
         if inside.any():
             model[inside] = self.simulate(theta[inside])
@@ -58,23 +58,55 @@ class ThetaModel(NamedTuple):
 
 
 class Conditional(NamedTuple):
-    """Pi(theta | b*, y) for each chain: y - b* = ``offset`` (c, n, q) ~ N(f(theta), noise), whitened."""
+    """Pi(theta | b*, y) for each chain: y - b* = ``offset`` (c, n, q) ~ N(f(theta), noise), whitened.
+
+    Where the noise is sampled, ``noise_precision`` (c, n, q, q), or (c, 1, q, q) for all rows of a chain, takes the
+    place of the base's.
+    """
 
     base: ThetaModel
     offset: Array
+    noise_precision: Array | None = None
+
+    def part(self, chains: Any) -> Conditional:
+        """The same for some of the chains."""
+        own = None if self.noise_precision is None else self.noise_precision[chains]
+        return Conditional(self.base, self.offset[chains], own)
 
     def log_density(self, state: ThetaState) -> Array:
         """log Pi(theta | b*, y) up to a constant, (c,); -inf where the simulator fails."""
         misfit = self.offset - state.model
-        log_likelihood = -0.5 * np.einsum("cnq,cnq,nq->c", misfit, misfit, self.base.precision)
+        log_likelihood = -0.5 * np.einsum("cnq,cnq->c", misfit, self._weighted(misfit))
         total = state.log_prior + log_likelihood
         return np.where(np.isnan(total), -np.inf, total)
 
     def score(self, state: ThetaState, gradient: Array) -> Array:
         """d log Pi / d theta, (c, p), from the simulator's gradient (c, n, q, p)."""
-        misfit = (self.offset - state.model) * self.base.precision
-        slope = np.einsum("cnq,cnqp->cp", misfit, gradient)
+        slope = np.einsum("cnq,cnqp->cp", self._weighted(self.offset - state.model), gradient)
         return np.asarray(slope + self.base.parameters.log_prior_gradient(state.theta))
+
+    def precision(self, theta: Array, gradient: Array) -> Array:
+        """Gauss–Newton precision of each chain, (c, p, p), at theta (c, p) from the gradient (c, n, q, p) there."""
+        columns = np.moveaxis(gradient, -1, 1)
+        fisher = np.einsum("cinq,cjnq->cij", columns, self._weighted(columns))
+        return np.stack([with_prior(self.base.parameters, *one) for one in zip(fisher, theta, strict=True)])
+
+    def _weighted(self, values: Array) -> Array:
+        """The rows' precision times values (c, ..., n, q)."""
+        if self.noise_precision is None:
+            return weighted(self.base.precision, values)
+        if self.noise_precision.shape[1] == 1:
+            between = (1,) * (values.ndim - 3)
+            c, _, q, _ = self.noise_precision.shape
+            return np.asarray(values @ self.noise_precision.reshape(c, *between, q, q))
+        return np.asarray(np.einsum("cnqr,c...nr->c...nq", self.noise_precision, values))
+
+
+def weighted(precision: Array, values: Array) -> Array:
+    """The rows' precision, (n, q) or (n, q, q), times values (..., n, q)."""
+    if precision.ndim == 2:
+        return np.asarray(precision * values)
+    return np.asarray(np.einsum("nqr,...nr->...nq", precision, values))
 
 
 class Kernel(Protocol):
@@ -116,14 +148,20 @@ def accept(
 
 
 def laplace_precision(model: ThetaModel, theta: Array, gradient: Array) -> Array:
-    """Gauss–Newton precision of Pi(theta | b*, y): G' P G + the prior's curvature, (p, p).
+    """Gauss–Newton precision of Pi(theta | b*, y): G' P G + the prior's curvature, (p, p)."""
+    columns = np.moveaxis(gradient, -1, 0)
+    fisher = np.einsum("inq,jnq->ij", columns, weighted(model.precision, columns))
+    return with_prior(model.parameters, fisher, theta)
+
+
+def with_prior(parameters: Parameters, fisher: Array, theta: Array) -> Array:
+    """The precision G' P G of the data plus the prior's curvature at theta, (p, p).
 
     A prior without curvature counts as one ten times as wide as its spread: the precision stays regular where the
     data say nothing.
     """
-    fisher = np.einsum("nqi,nq,nqj->ij", gradient, model.precision, gradient)
-    least = 0.01 / model.parameters.spread**2
-    return np.asarray(fisher + np.diag(np.maximum(model.parameters.log_prior_curvature(theta), least)))
+    least = 0.01 / parameters.spread**2
+    return np.asarray(fisher + np.diag(np.maximum(parameters.log_prior_curvature(theta), least)))
 
 
 def laplace_root(model: ThetaModel, theta: Array) -> Array:

@@ -93,8 +93,9 @@ def _force(tuning: HMCTuning, state: ThetaState, target: Conditional) -> Array:
             gradients[int(c)] = target.base.gradient(state.theta[c])
     if gradients:
         working = list(gradients)
-        part = Conditional(target.base, target.offset[working])
-        score = part.score(ThetaState(*(values[working] for values in state)), np.stack(list(gradients.values())))
+        score = target.part(working).score(
+            ThetaState(*(values[working] for values in state)), np.stack(list(gradients.values()))
+        )
         force[working] = score @ tuning.root
     return force
 

@@ -10,7 +10,7 @@ from scipy.linalg import cho_solve
 
 from ..arrays import Array
 from ..errors import InputError
-from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, laplace_precision, normals
+from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, laplace_precision, normals, weighted
 
 #: how likely it may be that no inner proposal is accepted
 LEFT_OVER = 0.01
@@ -27,9 +27,12 @@ class LaplaceTuning(NamedTuple):
 
     The conditional is approximated by N(centre + gain (y - b*), H^-1) with H = ``lower`` ``lower``'; ``root`` is the
     inverse of ``lower``'. ``freedom`` makes it a Student t; random-walk steps follow with probability ``walk``.
+    ``model`` (n, q) and ``gradient`` (n, q, p) are the simulator's at the pivot.
     """
 
     pivot: Array
+    model: Array
+    gradient: Array
     centre: Array
     gain: Array
     lower: Array
@@ -124,26 +127,37 @@ def linearised(
     gradient = model.gradient(pivot)
     lower = np.linalg.cholesky(laplace_precision(model, pivot, gradient))
     p = len(pivot)
-    gain = cho_solve((lower, True), (gradient * model.precision[:, :, None]).reshape(-1, p).T)
+    gain = cho_solve((lower, True), weighted(model.precision, np.moveaxis(gradient, -1, 0)).reshape(p, -1))
     pull = cho_solve((lower, True), model.parameters.log_prior_gradient(pivot))
-    centre = pivot + pull - gain @ model.simulate(pivot[None]).ravel()
-    return LaplaceTuning(pivot, centre, gain, lower, np.linalg.inv(lower).T, steps, refinements, walk, freedom)
+    fit = model.simulate(pivot[None])[0]
+    centre = pivot + pull - gain @ fit.ravel()
+    root = np.linalg.inv(lower).T
+    return LaplaceTuning(pivot, fit, gradient, centre, gain, lower, root, steps, refinements, walk, freedom)
 
 
 def _approximation(tuning: LaplaceTuning, target: Conditional) -> tuple[Array, Array, Array]:
     """Centre (c, p), factor of the precision and its inverse (c, p, p): functions of the bias, never of theta."""
     model = target.base
     c = len(target.offset)
-    # a centre outside the support would hardly ever propose anything inside
-    centre = model.parameters.clipped(tuning.centre + target.offset.reshape(c, -1) @ tuning.gain.T, 1e-6)
-    if not tuning.refinements:
-        return centre, tuning.lower[None], tuning.root[None]
+    if target.noise_precision is None:
+        # a centre outside the support would hardly ever propose anything inside
+        centre = model.parameters.clipped(tuning.centre + target.offset.reshape(c, -1) @ tuning.gain.T, 1e-6)
+        if not tuning.refinements:
+            return centre, tuning.lower[None], tuning.root[None]
+    else:
+        # each chain has a noise of its own: the same formulas, with its precision
+        pivots = np.tile(tuning.pivot, (c, 1))
+        state = ThetaState(pivots, np.broadcast_to(tuning.model, target.offset.shape), np.zeros(c))
+        gradient = np.broadcast_to(tuning.gradient, (c, *tuning.gradient.shape))
+        precision = target.precision(pivots, gradient)
+        step = np.linalg.solve(precision, target.score(state, gradient)[..., None])[..., 0]
+        centre = model.parameters.clipped(pivots + step, 1e-6)
     for _ in range(tuning.refinements):
         state = model.state(centre)
         failed = np.isnan(state.log_prior + state.model.sum(axis=(1, 2)))[:, None]
         bases = np.where(failed, tuning.pivot, centre)
         gradient = np.stack([model.gradient(one) for one in bases])
-        precision = np.stack([laplace_precision(model, *one) for one in zip(bases, gradient, strict=True)])
+        precision = target.precision(bases, gradient)
         step = np.linalg.solve(precision, target.score(state, gradient)[..., None])[..., 0]
         centre = model.parameters.clipped(centre + np.where(failed, 0.0, step), 1e-6)
     lower = np.linalg.cholesky(precision)

@@ -64,7 +64,7 @@ class _Chain:
 
     def __init__(self, rng: np.random.Generator, state: ThetaState, target: Conditional, c: int) -> None:
         self._rng = rng
-        self._target = Conditional(target.base, target.offset[c : c + 1])
+        self._target = target.part(slice(c, c + 1))
         self.state = ThetaState(*(part[c : c + 1] for part in state))
         self.density = float(self._target.log_density(self.state)[0])
 

@@ -36,8 +36,14 @@ class Draws:
         ``"functional"``, ``"finite"`` or ``"none"``.
     coefficient
         Coefficients of what the projection took away, (c, s, p).
+    directions
+        Of the finite projection: what a coefficient of one takes away at the data points, whitened, (n, q, p).
+    noise_cov
+        Sigma_F, (c, s, q, q), where it is sampled.
     bias_state
         What the bias samplers need to predict, name -> (c, s, ...); the outcome's number ends the name.
+    reference_state
+        The same for draws that stand for the covariance of the bias, name -> (r, ...), and their ``constraint`` (r, p).
     samplers
         The bias samplers, one an outcome.
     notes
@@ -50,7 +56,10 @@ class Draws:
     stats: dict[str, Array]
     projection: str = "none"
     coefficient: Array | None = None
+    directions: Array | None = None
+    noise_cov: Array | None = None
     bias_state: dict[str, Array] = field(default_factory=dict)
+    reference_state: dict[str, Array] = field(default_factory=dict)
     samplers: list[BiasSampler] = field(default_factory=list)
     notes: dict[str, Any] = field(default_factory=dict)
 

@@ -25,9 +25,13 @@ class StudyModel:
     Attributes
     ----------
     truth, simulator
-        y_R(x) and f(x, theta), for x (m, d).
+        y_R(x) and f(x, theta), for x (m, d): (m,), or (m, q) for q outcomes.
     theta_star
-        The minimiser of ∫ (y_R - f)^2 dx over [0, 1]^d.
+        The minimiser of ∫ (y_R - f)' (y_R - f) dx over [0, 1]^d.
+    noise_sd, noise_correlation
+        Of every outcome, and between every two.
+    q
+        Number of outcomes.
     """
 
     name: str
@@ -37,15 +41,25 @@ class StudyModel:
     theta_star: tuple[float, ...]
     parameters: dict[str, Distribution]
     noise_sd: float = 0.2
+    noise_correlation: float = 0.0
+    q: int = 1
+
+    @property
+    def noise_cov(self) -> Array:
+        """Sigma_F, (q, q)."""
+        correlation = np.where(np.eye(self.q) > 0, 1.0, self.noise_correlation)
+        return np.asarray(self.noise_sd**2 * correlation)
 
     def simulate(self, rng: np.random.Generator, n: int = 100) -> tuple[Array, Array]:
-        """Field data: n uniform points x (n, d) and noisy outcomes y (n,)."""
+        """Field data: n uniform points x (n, d) and noisy outcomes y, (n,) or (n, q)."""
         x = rng.random((n, self.d))
-        return x, self.truth(x) + self.noise_sd * rng.standard_normal(n)
+        truth = self.truth(x)
+        noise = rng.standard_normal((n, self.q)) @ np.linalg.cholesky(self.noise_cov).T
+        return x, truth + noise.reshape(truth.shape)
 
     def problem(self, x: Array, y: Array, **changes: Any) -> Problem:
         """The calibration problem of the paper: known noise, the unit cube."""
-        settings: dict[str, Any] = {"domain": Box(0, 1), "noise_cov": self.noise_sd**2}
+        settings: dict[str, Any] = {"domain": Box(0, 1), "noise_cov": self.noise_cov}
         return Problem(x, y, self.simulator, self.parameters, **{**settings, **changes})
 
 
@@ -90,3 +104,23 @@ MODEL3 = StudyModel(
     theta_star=(10.0, 20.0),
     parameters={"theta1": stats.norm(0, 10), "theta2": stats.norm(0, 10)},
 )
+
+
+def _two_outcomes(x: Array, theta: Array) -> Array:
+    return np.column_stack([theta[0] * x[:, 0], stats.norm.cdf(theta[0] * (x[:, 0] - 0.5))])
+
+
+# the paper's supplement; theta* is for the identity as W, with W = Sigma_F^-1 it is TWO_OUTCOMES_PRECISION
+TWO_OUTCOMES = StudyModel(
+    name="two outcomes",
+    d=1,
+    truth=lambda x: np.column_stack([4 * x + x * np.sin(5 * x), 1 / (1 + np.exp(-6 * (x - 0.5)))]),
+    simulator=_two_outcomes,
+    theta_star=(3.565335,),
+    parameters={"theta": stats.norm(0, 10)},
+    noise_correlation=0.3,
+    q=2,
+)
+TWO_OUTCOMES_PRECISION = 3.575889
+#: theta* of the second outcome alone
+TWO_OUTCOMES_SECOND = 3.572456

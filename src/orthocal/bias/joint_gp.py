@@ -1,0 +1,61 @@
+"""Gaussian processes of all outcomes at once, where the noise couples them."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+
+from ..arrays import Array, IntArray
+from .gp import GPSampler
+
+#: with more points of all outcomes together, one outcome after the other is drawn
+MOST_POINTS = 6_000
+
+
+class JointGP:
+    """Joint draws of coupled outcomes from their Gaussian posterior.
+
+    As in ``GPSampler``, b_k = L_k w_k with w ~ N(0, I) a priori. With the rows' precision matrices P (q, q) the
+    posterior precision of all w is H, with blocks H_kl = delta_kl I + sum_i L_k[i]' P_i,kl L_l[i].
+    """
+
+    def __init__(self, processes: list[GPSampler], at_data: list[IntArray], precision: Array) -> None:
+        """``at_data`` are the data points' places among each process's points, ``precision`` is (n, q, q)."""
+        roots = [process.prior_root for process in processes]
+        data_roots = [root[rows[places]] for (root, rows), places in zip(roots, at_data, strict=True)]
+        blocks = [
+            [one.T @ (precision[:, k, m, None] * other) for m, other in enumerate(data_roots)]
+            for k, one in enumerate(data_roots)
+        ]
+        H = np.block(blocks)
+        H[np.diag_indices_from(H)] += 1.0
+        lower = cholesky(H, lower=True)
+        n, q = precision.shape[:2]
+        # what the residual says about w, (sum of u_k, n q)
+        information = np.concatenate(
+            [(one.T[:, :, None] * precision[:, k]).reshape(-1, n * q) for k, one in enumerate(data_roots)]
+        )
+        gain = cho_solve((lower, True), information)
+        factor = solve_triangular(lower, np.eye(len(H)), lower=True).T
+        ends = np.cumsum([len(root) for root, _ in roots])
+        self._rows = [rows for _, rows in roots]
+        self._gains, self._factors = (
+            [root @ part for (root, _), part in zip(roots, np.split(whole, ends[:-1]), strict=True)]
+            for whole in (gain, factor)
+        )
+
+    @staticmethod
+    def possible(processes: list[GPSampler]) -> bool:
+        """Whether the matrices are small enough."""
+        return sum(len(process.prior_root[0]) for process in processes) <= MOST_POINTS
+
+    def draw(self, rngs: list[np.random.Generator], residual: Array) -> list[tuple[Array, Array]]:
+        """For each outcome the state of its process, and b at its data and nodes, given the residual (c, n, q)."""
+        flat = residual.reshape(len(rngs), -1)
+        normal = np.array([rng.standard_normal(self._factors[0].shape[1]) for rng in rngs])
+        states = [flat @ gain.T + normal @ factor.T for gain, factor in zip(self._gains, self._factors, strict=True)]
+        return [(state, state[:, rows]) for state, rows in zip(states, self._rows, strict=True)]
+
+    def factors(self) -> list[Array]:
+        """For each outcome F_k with F_k F_l' = Cov(b_k, b_l | y) at its data and nodes."""
+        return [factor[rows] for factor, rows in zip(self._factors, self._rows, strict=True)]

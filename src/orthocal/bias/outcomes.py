@@ -1,0 +1,200 @@
+"""The bias of all outcomes: one sampler for each whitened outcome, and what couples them.
+
+A row of the field data says about its whitened outcomes what its precision matrix L says. Where L is diagonal, the
+outcomes are independent given the residual r. Elsewhere (correlated outcomes with missing cells, errors with
+correlations of their own, sampled noise) outcome k given the others is a regression again, with
+
+    response  r_k + sum_l L_kl (r_l - b_l) / L_kk  (l not k),   noise variance  1 / L_kk
+
+in each row. One outcome after the other is drawn in this way; Gaussian processes are drawn all at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from ..arrays import Array, BoolArray, IntArray
+from ..errors import InputError
+from ..noise import Noise
+from .base import BiasPrior, BiasSampler, Setting
+from .gp import GPSampler
+from .joint_gp import JointGP
+
+#: rounds over coupled outcomes before the first draw
+FIRST_ROUNDS = 20
+#: neighbours that stand in for a missing cell when a prior's scale is chosen
+NEIGHBOURS = 3
+
+
+class SplitPoints(NamedTuple):
+    """Points of one outcome as its sampler sees them: a row that says nothing about the outcome is a node.
+
+    ``order`` (n + m,) brings the sampler's values into the order data, nodes.
+    """
+
+    x: Array
+    nodes: Array
+    noise_var: Array
+    informed: BoolArray
+    order: IntArray
+
+
+def split_points(x: Array, nodes: Array, noise_var: Array) -> SplitPoints:
+    """Split x (n, d) by whether ``noise_var`` (n,) is finite."""
+    informed = np.isfinite(noise_var)
+    n, m, seen = len(x), len(nodes), int(informed.sum())
+    order = np.empty(n + m, dtype=np.intp)
+    order[:n][informed] = np.arange(seen)
+    order[:n][~informed] = seen + m + np.arange(n - seen)
+    order[n:] = seen + np.arange(m)
+    return SplitPoints(x[informed], np.vstack([nodes, x[~informed]]), noise_var[informed], informed, order)
+
+
+class OutcomesState(NamedTuple):
+    """The samplers' states, and the bias at the data points, (c, n, q)."""
+
+    own: list[Any]
+    bias: Array
+
+
+class OutcomesBias:
+    """Draws of the bias of all outcomes, whitened."""
+
+    def __init__(
+        self,
+        prior: BiasPrior,
+        x: Array,
+        nodes: Array,
+        span: Array,
+        noise: Noise,
+        residual: Array,
+        gradient: Array,
+    ) -> None:
+        """From the residual (n, q) and the gradient (n, q, p) at theta_tilde, whitened."""
+        self._precision, self._n = noise.precision, len(x)
+        self._coupled = noise.coupled and noise.source != "sampled"
+        self._points = [split_points(x, nodes, noise_var) for noise_var in noise.variances.T]
+        units = 1 / np.sqrt(np.diag(noise.cov))
+        self.samplers: list[BiasSampler] = [
+            prior.prepare(
+                Setting(
+                    x=points.x,
+                    nodes=points.nodes,
+                    span=span,
+                    noise_var=points.noise_var,
+                    residual=residual[points.informed, k],
+                    gradient=gradient[points.informed, k],
+                    unit=float(units[k]),
+                )
+            )
+            for k, points in enumerate(self._points)
+        ]
+        if noise.source == "sampled" and not getattr(self.samplers[0], "takes_noise_scale", False):
+            raise InputError(
+                f"the prior {type(prior).__name__} cannot be used with sampled noise, its variance is fixed: "
+                'give noise_cov, or take "estimate"'
+            )
+        self._joint: JointGP | None = None
+        processes = [sampler for sampler in self.samplers if isinstance(sampler, GPSampler)]
+        if self._coupled and len(processes) == len(self.samplers) and JointGP.possible(processes):
+            self._joint = JointGP(processes, [points.order[: len(x)] for points in self._points], self._precision)
+
+    def draw(
+        self,
+        rngs: list[np.random.Generator],
+        state: OutcomesState | None,
+        residual: Array,
+        noise_precision: Array | None = None,
+    ) -> tuple[OutcomesState, Array]:
+        """The next state, and b at data and nodes (c, n + m, q), given the residual (c, n, q).
+
+        Where the noise is sampled, ``noise_precision`` (c, q, q) is that of all rows of a chain.
+        """
+        if self._joint is not None:
+            return self._gathered(self._joint.draw(rngs, residual))
+        if not self._coupled and noise_precision is None:
+            own = [None] * len(self.samplers) if state is None else state.own
+            return self._gathered(
+                [
+                    sampler.draw(rngs, own[k], residual[:, self._points[k].informed, k])
+                    for k, sampler in enumerate(self.samplers)
+                ]
+            )
+        rounds = 1 if state is not None else FIRST_ROUNDS
+        for _ in range(rounds):
+            state, values = self._round(rngs, state, residual, noise_precision)
+        assert state is not None
+        return state, values
+
+    def _round(
+        self,
+        rngs: list[np.random.Generator],
+        state: OutcomesState | None,
+        residual: Array,
+        noise_precision: Array | None,
+    ) -> tuple[OutcomesState, Array]:
+        """One outcome after the other, each given the others."""
+        own = [None] * len(self.samplers) if state is None else list(state.own)
+        bias = np.zeros_like(residual) if state is None else state.bias.copy()
+        # (c, n, q, q) by broadcasting
+        precision = self._precision[None] if noise_precision is None else noise_precision[:, None]
+        columns = []
+        for k, sampler in enumerate(self.samplers):
+            rows = self._points[k].informed
+            others = np.where(np.arange(bias.shape[2]) == k, 0.0, residual - bias)
+            pull = np.einsum("cnq,cnq->cn", np.broadcast_to(precision[:, :, k], residual.shape), others)[:, rows]
+            diagonal = precision[:, rows if precision.shape[1] > 1 else slice(None), k, k]
+            response = residual[:, rows, k] + pull / diagonal
+            scale = {} if noise_precision is None else {"noise_scale": 1 / noise_precision[:, k, k]}
+            own[k], values = sampler.draw(rngs, own[k], response, **scale)
+            columns.append(values[:, self._points[k].order])
+            bias[:, :, k] = columns[k][:, : self._n]
+        return OutcomesState(own, bias), np.stack(columns, axis=-1)
+
+    def _gathered(self, drawn: list[tuple[Any, Array]]) -> tuple[OutcomesState, Array]:
+        """The samplers' states together, and their values as (c, n + m, q), data points first."""
+        columns = [values[:, points.order] for (_, values), points in zip(drawn, self._points, strict=True)]
+        values = np.stack(columns, axis=-1)
+        return OutcomesState([own for own, _ in drawn], values[:, : self._n]), values
+
+    def records(self, state: OutcomesState) -> dict[str, Array]:
+        """What predictions need of a state; the outcome's number ends the name."""
+        return {
+            f"{name}_{k}": value
+            for k, (sampler, own) in enumerate(zip(self.samplers, state.own, strict=True))
+            for name, value in sampler.record(own).items()
+        }
+
+    def covariance_factor(self) -> Array | None:
+        """F (n q, r) with F F' = Cov(b | y) at the data points, row by row; None where it is not known exactly."""
+        if self._joint is not None:
+            factors = self._joint.factors()
+        else:
+            processes = [sampler for sampler in self.samplers if isinstance(sampler, GPSampler)]
+            if self._coupled or len(processes) < len(self.samplers):
+                return None
+            ends = np.cumsum([process.covariance_factor().shape[1] for process in processes])
+            factors = [
+                np.pad(own, ((0, 0), (end - own.shape[1], ends[-1] - end)))
+                for own, end in zip((process.covariance_factor() for process in processes), ends, strict=True)
+            ]
+        columns = [factor[points.order[: self._n]] for factor, points in zip(factors, self._points, strict=True)]
+        return np.stack(columns, axis=1).reshape(self._n * len(columns), -1)
+
+
+def stand_ins(x: Array, span: Array, values: Array, observed: BoolArray) -> Array:
+    """Values (n, q) with the mean of the nearest observed ones in the missing cells.
+
+    Only the scales and length-scales of the priors are chosen with them; no draw depends on them otherwise.
+    """
+    filled = values.copy()
+    for k in range(values.shape[1]):
+        seen = observed[:, k]
+        if not seen.all():
+            tree = cKDTree(x[seen] / span)
+            _, nearest = tree.query(x[~seen] / span, k=list(range(1, min(NEIGHBOURS, int(seen.sum())) + 1)))
+            filled[~seen, k] = values[seen, k][nearest].mean(axis=1)
+    return filled
