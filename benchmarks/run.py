@@ -15,6 +15,7 @@ from arviz_stats.base import array_stats
 import bart
 import bmars
 import orthocal as oc
+import outcomes
 from orthocal.studies import MODEL1, MODEL2, MODEL3
 from plain_algorithm import plain_algorithm
 
@@ -59,3 +60,4 @@ if __name__ == "__main__":
     main()
     bart.main()
     bmars.main()
+    outcomes.main()

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import orthocal as oc
 from orthocal import plots
-from orthocal.studies import MODEL1
+from orthocal.studies import MODEL1, TWO_OUTCOMES
 
 FOLDER = Path(__file__).parent / "images"
 
@@ -51,6 +51,8 @@ def main() -> None:
         FOLDER.mkdir(exist_ok=True)
         overview(posterior).savefig(FOLDER / "overview.png", dpi=130)
         plots.bias_figure(posterior).savefig(FOLDER / "bias.png", dpi=110)
+        two = TWO_OUTCOMES.problem(*TWO_OUTCOMES.simulate(np.random.default_rng(0)))
+        oc.compare_outcomes(two, seed=1).figure().savefig(FOLDER / "outcomes.png", dpi=110)
 
 
 if __name__ == "__main__":
