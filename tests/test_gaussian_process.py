@@ -326,3 +326,13 @@ def test_a_column_of_the_basis_that_is_zero_changes_nothing():
     with_zero = fit_hyperparameters(x, z, 1.5, basis=np.column_stack([x, 0 * x, 2 * x]), **options)
     assert with_zero.sd == pytest.approx(alone.sd, rel=1e-4)
     assert with_zero.lengthscale == pytest.approx(alone.lengthscale, rel=1e-4)
+
+
+def test_the_length_scale_of_a_constant_input_is_long():
+    """The likelihood says nothing about it; a short one would make the process forget everything elsewhere."""
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.random(40), np.full(40, 0.5)])
+    z = np.sin(6 * x[:, 0]) + 0.1 * rng.standard_normal(40)
+    fit = fit_hyperparameters(x, z, 1.5, span=np.ones(2), basis=np.ones((40, 1)), relative_var=np.ones(40))
+    assert fit.lengthscale[1] == pytest.approx(20.0)
+    assert fit.at_bound == ()

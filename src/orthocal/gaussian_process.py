@@ -126,6 +126,10 @@ def fit_hyperparameters(
         fixed[0] = np.log(sd)
     if lengthscale is not None:
         fixed[1 : d + 1] = np.log(lengthscale)
+    else:
+        # nothing is known about an input that does not vary: away from it, the process stays what it is there
+        constant = np.flatnonzero(np.ptp(x, axis=0) == 0)
+        fixed[1 + constant] = np.log(20 * span[constant])
     if noise_var is not None:
         fixed[d + 1] = np.log(noise_var)
     floor = size if noise_var is None else min(size, np.sqrt(noise_var))

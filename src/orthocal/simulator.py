@@ -138,8 +138,10 @@ class BoundSimulator:
         """
         support = self._support
         size = np.clip(np.abs(theta), 0.1 * support.spread, support.spread)
+        # a theta that is huge beside its prior must still move
+        meant = np.maximum(lengthened * self._step * size, 1e-8 * np.abs(theta))
         # the steps that are made, not those that were meant: theta + h is rounded
-        steps = (theta + lengthened * self._step * size) - theta
+        steps = (theta + meant) - theta
         return np.stack([self._difference(x, theta, j, float(h)) for j, h in enumerate(steps)], axis=-1)
 
     def _difference(self, x: Array, theta: Array, j: int, h: float) -> Array:
