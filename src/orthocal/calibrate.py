@@ -64,7 +64,7 @@ def calibrate(
     with threadpool_limits(limits=1, user_api="blas"), progress_shown(progress):
         result = chosen.run(problem, plan)
         checks = {
-            "quadrature_error": problem.quadrature_error if result.projection == "functional" else None,
+            "quadrature_error": problem.quadrature_error if result.nodes_drawn else None,
             "gradient_kind": problem.simulator.gradient_kind,
             "gradient_error": problem.gradient_error,
         }
@@ -94,11 +94,11 @@ def _say_if_slow(work: dict[str, Any]) -> None:
 def _attributes(
     problem: Problem, method: Method, result: Draws, facts: dict[str, Any], entropy: Any, warmup: int
 ) -> dict[str, Any]:
-    weakest = problem.sensitivity if result.projection == "functional" else problem.sensitivity_at_data
+    sensitivity = {"functional": "sensitivity", "finite": "sensitivity_at_data"}.get(result.projection)
     notes = {
         **result.notes,
         **facts,
-        "weakest_sensitivity": weakest.weakest,
+        "weakest_sensitivity": None if sensitivity is None else getattr(problem, sensitivity).weakest,
         "on_bound": list(problem.on_bound()),
         "domain_given": problem.domain_given,
         "domain": repr(problem.domain),
@@ -117,6 +117,8 @@ def _attributes(
         "method": json.dumps(method.describe()),
         "loss_weight": problem.loss_weight,
         "projection": result.projection,
+        "nodes_drawn": int(result.nodes_drawn),
+        "drawn": result.drawn,
         "samplers": json.dumps([sampler.settings() for sampler in result.samplers]),
         "notes": json.dumps(notes),
         "variables": json.dumps(problem.parameters.variables),

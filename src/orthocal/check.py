@@ -95,6 +95,8 @@ def _orthogonality(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Find
 
 def _sensitivity(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
     weakest = notes["weakest_sensitivity"]
+    if weakest is None:
+        return
     if weakest > 0.1:
         yield Finding("fine", "parameters", "their effects on the simulator can be told apart")
         return
@@ -108,7 +110,7 @@ def _sensitivity(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Findin
 
 def _quadrature(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
     error = notes["quadrature_error"]
-    if error is None or posterior.data.attrs["projection"] != "functional":
+    if error is None:
         return
     nodes = posterior.data["constant_data"].sizes["node"]
     message = f"integrals over the domain with {nodes} nodes: half as many change them by {error:.1g} (relative)"

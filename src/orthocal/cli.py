@@ -1,4 +1,4 @@
-"""The command line: ``orthocal demo``, ``run``, ``report``."""
+"""The command line: ``orthocal demo``, ``run``, ``report``, ``study``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .cli_study import study
 from .errors import ConfigError, OrthocalError, OrthocalWarning
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Bayesian calibration of computer models whose bias is unknown.",
 )
+
+app.command()(study)
 
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the results.")]
 

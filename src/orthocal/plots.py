@@ -112,8 +112,9 @@ def bias_figure(posterior: Posterior) -> Figure:
                 axis.plot(bands.x, edge, color="0.25", lw=0.8, ls=":", zorder=4)
             middle = bands.values["unprojected"][0, :, k]
             axis.plot(bands.x, middle, color="0.25", lw=1, ls="--", zorder=4, label="before projection (mean, 95 %)")
-        _band(axis, bands, "bias", k, BIAS, 0.35, "projected, 95 %")
-        axis.plot(bands.x, bands.values["bias"][0, :, k], color=BIAS, lw=1.5, label="projected, mean")
+        label = "bias" if posterior.data.attrs["projection"] == "none" else "projected"
+        _band(axis, bands, "bias", k, BIAS, 0.35, f"{label}, 95 %")
+        axis.plot(bands.x, bands.values["bias"][0, :, k], color=BIAS, lw=1.5, label=f"{label}, mean")
         axis.axhline(0, color="0.7", lw=0.8, zorder=0)
         axis.set(xlabel=text(posterior.input_names[0]), ylabel=f"bias of {text(name)}")
         axis.legend()
@@ -266,8 +267,7 @@ def _bands(posterior: Posterior) -> _Bands:
     """Bands along the domain, or at the data points where no curves are kept."""
     curves = posterior.curves
     if curves is not None:
-        names = ("model", "bias", "mean", "observation", "unprojected")
-        return _Bands(curves["x"].values, {name: curves[name].values for name in names})
+        return _Bands(curves["x"].values, {str(name): curves[name].values for name in curves.data_vars})
     x, _ = _data(posterior)
     order = np.argsort(x[:, 0], kind="stable")
     predicted = posterior.predict().isel(point=order)

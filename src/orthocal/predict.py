@@ -36,7 +36,12 @@ class Predictor(NamedTuple):
         every = progress_bar(theta.reshape(-1, theta.shape[-1]), "prediction")
         model = np.stack([self.simulator.required(x_new, one) for one in every])
         model = model.reshape(*theta.shape[:2], *model.shape[1:])
-        bias = self._unwhitened(self._raw(x_new, keep, rng) - self._taken_away(x_new, keep, rng))
+        raw = self._raw(x_new, keep, rng)
+        if self.data.attrs["projection"] != "none":
+            raw = raw - self._taken_away(x_new, keep, rng)
+        bias = self._unwhitened(raw)
+        if self.data.attrs["drawn"] == "process":
+            bias = bias - model
         return _dataset(self.data, x_new, model, bias, noise_roots(self.data, keep), keep, rng)
 
     def unprojected_bias(self, x_new: Array, keep: IntArray, rng: np.random.Generator) -> Array:
@@ -45,6 +50,9 @@ class Predictor(NamedTuple):
 
     def _raw(self, x_new: Array, keep: IntArray, rng: np.random.Generator) -> Array:
         """b at x_new before projection, whitened, (c, s, m, q): the functions that were drawn."""
+        if not self.samplers:
+            chains, outcomes = self.data["posterior"].sizes["chain"], self.data["observed_data"].sizes["outcome"]
+            return np.zeros((chains, len(keep), len(x_new), outcomes))
         state = self.data["bias_state"].to_dataset().isel(draw=keep)
         merged = self._at(x_new, {str(name): _merged(state[name].values) for name in state.data_vars}, rng)
         return merged.reshape(state.sizes["chain"], state.sizes["draw"], *merged.shape[1:])
@@ -128,7 +136,7 @@ def stored_samplers(data: xr.DataTree) -> list[BiasSampler]:
     """The samplers of the bias, one an outcome, from their stored settings."""
     constant = data["constant_data"].to_dataset()
     x, nodes = constant["x"].values, constant["nodes"].values
-    if data.attrs["projection"] != "functional":
+    if not data.attrs["nodes_drawn"]:
         nodes = nodes[:0]
     samplers = []
     for k, settings in enumerate(json.loads(data.attrs["samplers"])):

@@ -1,4 +1,4 @@
-"""Gaussian processes of all outcomes at once, where the noise couples them."""
+"""Gaussian processes of all outcomes at once: where the noise couples them, or the bias is integrated out."""
 
 from __future__ import annotations
 
@@ -17,14 +17,27 @@ class JointGP:
 
     As in ``GPSampler``, b_k = L_k w_k with w ~ N(0, I) a priori. With the rows' precision matrices P (q, q) the
     posterior precision of all w is H, with blocks H_kl = delta_kl I + sum_i L_k[i]' P_i,kl L_l[i].
+
+    Attributes
+    ----------
+    factors
+        For each outcome F_k with F_k F_l' = Cov(b_k, b_l | y) at its distinct points.
+    gains
+        For each outcome the matrix that takes the residual (n q,) to E(b_k | y) there.
     """
 
-    def __init__(self, processes: list[GPSampler], at_data: list[IntArray], precision: Array) -> None:
-        """``at_data`` are the data points' places among each process's points, ``precision`` is (n, q, q)."""
+    def __init__(
+        self, processes: list[GPSampler], at_data: list[IntArray], precision: Array, pull: Array | None = None
+    ) -> None:
+        """``at_data`` are the data points' places among each process's points, ``precision`` is (n, q, q).
+
+        ``pull`` (q,) draws each b_k towards zero at every data point, as an observation of 0 with that precision would.
+        """
+        drawn = precision if pull is None else precision + np.diag(pull)
         roots = [process.prior_root for process in processes]
         data_roots = [root[rows[places]] for (root, rows), places in zip(roots, at_data, strict=True)]
         blocks = [
-            [one.T @ (precision[:, k, m, None] * other) for m, other in enumerate(data_roots)]
+            [one.T @ (drawn[:, k, m, None] * other) for m, other in enumerate(data_roots)]
             for k, one in enumerate(data_roots)
         ]
         H = np.block(blocks)
@@ -36,10 +49,11 @@ class JointGP:
             [(one.T[:, :, None] * precision[:, k]).reshape(-1, n * q) for k, one in enumerate(data_roots)]
         )
         gain = cho_solve((lower, True), information)
+        self._information, self._precision, self._gain = information, precision, gain
         factor = solve_triangular(lower, np.eye(len(H)), lower=True).T
         ends = np.cumsum([len(root) for root, _ in roots])
         self._rows = [rows for _, rows in roots]
-        self._gains, self._factors = (
+        self.gains, self.factors = (
             [root @ part for (root, _), part in zip(roots, np.split(whole, ends[:-1]), strict=True)]
             for whole in (gain, factor)
         )
@@ -52,10 +66,25 @@ class JointGP:
     def draw(self, rngs: list[np.random.Generator], residual: Array) -> list[tuple[Array, Array]]:
         """For each outcome the state of its process, and b at its data and nodes, given the residual (c, n, q)."""
         flat = residual.reshape(len(rngs), -1)
-        normal = np.array([rng.standard_normal(self._factors[0].shape[1]) for rng in rngs])
-        states = [flat @ gain.T + normal @ factor.T for gain, factor in zip(self._gains, self._factors, strict=True)]
+        normal = np.array([rng.standard_normal(self.factors[0].shape[1]) for rng in rngs])
+        states = [flat @ gain.T + normal @ factor.T for gain, factor in zip(self.gains, self.factors, strict=True)]
+        return self.at_points(states)
+
+    def at_points(self, states: list[Array]) -> list[tuple[Array, Array]]:
+        """For each outcome the state of its process, and b at its data and nodes."""
         return [(state, state[:, rows]) for state, rows in zip(states, self._rows, strict=True)]
 
-    def factors(self) -> list[Array]:
-        """For each outcome F_k with F_k F_l' = Cov(b_k, b_l | y) at its data and nodes."""
-        return [factor[rows] for factor, rows in zip(self._factors, self._rows, strict=True)]
+    def evidence_precision(self) -> Array:
+        """S^-1, (n q, n q), where the residual without its bias known is N(0, S)."""
+        n, q = self._precision.shape[:2]
+        whole = np.zeros((n, q, n, q))
+        whole[np.arange(n), :, np.arange(n)] = self._precision
+        return np.asarray(whole.reshape(n * q, n * q) - self._information.T @ self._gain)
+
+    def factors_at_points(self) -> list[Array]:
+        """The factors at each outcome's data and nodes."""
+        return [factor[rows] for factor, rows in zip(self.factors, self._rows, strict=True)]
+
+    def gains_at_points(self) -> list[Array]:
+        """The gains at each outcome's data and nodes."""
+        return [gain[rows] for gain, rows in zip(self.gains, self._rows, strict=True)]

@@ -98,9 +98,26 @@ class OutcomesBias:
                 'give noise_cov, or take "estimate"'
             )
         self._joint: JointGP | None = None
-        processes = [sampler for sampler in self.samplers if isinstance(sampler, GPSampler)]
-        if self._coupled and len(processes) == len(self.samplers) and JointGP.possible(processes):
-            self._joint = JointGP(processes, [points.order[: len(x)] for points in self._points], self._precision)
+        if self._coupled and self.gaussian and JointGP.possible(self._processes):
+            self._joint = self.joint()
+
+    @property
+    def _processes(self) -> list[GPSampler]:
+        return [sampler for sampler in self.samplers if isinstance(sampler, GPSampler)]
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether the bias of every outcome is a Gaussian process."""
+        return len(self._processes) == len(self.samplers)
+
+    def prior_roots(self) -> list[Array]:
+        """For each outcome L with L L' the prior covariance, rows at its data and nodes; Gaussian processes only."""
+        roots = (process.prior_root for process in self._processes)
+        return [root[rows] for root, rows in roots]
+
+    def joint(self, pull: Array | None = None) -> JointGP:
+        """The Gaussian processes of all outcomes at once; for ``pull`` see there."""
+        return JointGP(self._processes, [points.order[: self._n] for points in self._points], self._precision, pull)
 
     def draw(
         self,
@@ -114,10 +131,10 @@ class OutcomesBias:
         Where the noise is sampled, ``noise_precision`` (c, q, q) is that of all rows of a chain.
         """
         if self._joint is not None:
-            return self._gathered(self._joint.draw(rngs, residual))
+            return self.gathered(self._joint.draw(rngs, residual))
         if not self._coupled and noise_precision is None:
             own = [None] * len(self.samplers) if state is None else state.own
-            return self._gathered(
+            return self.gathered(
                 [
                     sampler.draw(rngs, own[k], residual[:, self._points[k].informed, k])
                     for k, sampler in enumerate(self.samplers)
@@ -154,7 +171,7 @@ class OutcomesBias:
             bias[:, :, k] = columns[k][:, : self._n]
         return OutcomesState(own, bias), np.stack(columns, axis=-1)
 
-    def _gathered(self, drawn: list[tuple[Any, Array]]) -> tuple[OutcomesState, Array]:
+    def gathered(self, drawn: list[tuple[Any, Array]]) -> tuple[OutcomesState, Array]:
         """The samplers' states together, and their values as (c, n + m, q), data points first."""
         columns = [values[:, points.order] for (_, values), points in zip(drawn, self._points, strict=True)]
         values = np.stack(columns, axis=-1)
@@ -171,18 +188,21 @@ class OutcomesBias:
     def covariance_factor(self) -> Array | None:
         """F (n q, r) with F F' = Cov(b | y) at the data points, row by row; None where it is not known exactly."""
         if self._joint is not None:
-            factors = self._joint.factors()
+            factors = self._joint.factors_at_points()
         else:
-            processes = [sampler for sampler in self.samplers if isinstance(sampler, GPSampler)]
-            if self._coupled or len(processes) < len(self.samplers):
+            if self._coupled or not self.gaussian:
                 return None
-            ends = np.cumsum([process.covariance_factor().shape[1] for process in processes])
+            own = [process.covariance_factor() for process in self._processes]
+            ends = np.cumsum([factor.shape[1] for factor in own])
             factors = [
-                np.pad(own, ((0, 0), (end - own.shape[1], ends[-1] - end)))
-                for own, end in zip((process.covariance_factor() for process in processes), ends, strict=True)
+                np.pad(factor, ((0, 0), (end - factor.shape[1], ends[-1] - end)))
+                for factor, end in zip(own, ends, strict=True)
             ]
-        columns = [factor[points.order[: self._n]] for factor, points in zip(factors, self._points, strict=True)]
-        return np.stack(columns, axis=1).reshape(self._n * len(columns), -1)
+        return self.in_order(factors)[: self._n].reshape(self._n * len(factors), -1)
+
+    def in_order(self, columns: list[Array]) -> Array:
+        """One array a whitened outcome, rows as its sampler has them -> (n + m, q, ...), data points first."""
+        return np.stack([rows[points.order] for rows, points in zip(columns, self._points, strict=True)], axis=1)
 
 
 def stand_ins(x: Array, span: Array, values: Array, observed: BoolArray) -> Array:

@@ -36,25 +36,33 @@ class ThetaModel(NamedTuple):
     """Prior and likelihood of theta, before the bias is known.
 
     ``simulate`` maps theta (c, p) to (c, n, q) and ``gradient`` one theta (p,) to (n, q, p), both whitened;
-    ``precision`` is that of the rows' noise, (n, q) where it is diagonal, else (n, q, q).
+    ``precision`` is that of the rows' noise, (n, q) where it is diagonal, else (n, q, q). ``extra`` is what comes to
+    the log density beside prior and likelihood, (c,), from theta (c, p) and what ``simulate`` gave for it; it counts
+    as a part of the prior.
     """
 
     parameters: Parameters
     simulate: Callable[[Array], Array]
     gradient: Callable[[Array], Array]
     precision: Array
+    extra: Callable[[Array, Array], Array] | None = None
 
     def state(self, theta: Array) -> ThetaState:
         """The state at theta (c, p); the simulator is not called outside the support."""
         inside = self.parameters.inside(theta)
         if inside.all():
-            return ThetaState(theta, self.simulate(theta), self.parameters.log_prior(theta))
+            model = self.simulate(theta)
+            return ThetaState(theta, model, self._log_prior(theta, model))
         model = np.full((len(theta), *self.precision.shape[:2]), np.nan)
         log_prior = np.full(len(theta), -np.inf)
         if inside.any():
             model[inside] = self.simulate(theta[inside])
-            log_prior[inside] = self.parameters.log_prior(theta[inside])
+            log_prior[inside] = self._log_prior(theta[inside], model[inside])
         return ThetaState(theta, model, log_prior)
+
+    def _log_prior(self, theta: Array, model: Array) -> Array:
+        prior = self.parameters.log_prior(theta)
+        return prior if self.extra is None else prior + self.extra(theta, model)
 
 
 class Conditional(NamedTuple):
@@ -162,6 +170,24 @@ def with_prior(parameters: Parameters, fisher: Array, theta: Array) -> Array:
     """
     least = 0.01 / parameters.spread**2
     return np.asarray(fisher + np.diag(np.maximum(parameters.log_prior_curvature(theta), least)))
+
+
+def dispersed_starts(model: ThetaModel, tilde: Array, rngs: Rngs, root: Array | None = None) -> Array:
+    """A start for each chain, (c, p): theta_tilde plus twice the spread of ``root``, inside the support.
+
+    ``root`` (p, p) is that of the Laplace approximation where it is not given.
+    """
+    parameters = model.parameters
+    spread = laplace_root(model, tilde) if root is None else root
+    starts = np.tile(tilde, (len(rngs), 1))
+    for c, rng in enumerate(rngs):
+        for shrink in 0.5 ** np.arange(20):
+            theta = tilde + 2 * shrink * spread @ rng.standard_normal(parameters.p)
+            if parameters.inside(theta) and np.isfinite(model.simulate(theta[None])).all():
+                starts[c] = theta
+                break
+    # theta_tilde itself may lie on a bound
+    return parameters.clipped(starts, 1e-9)
 
 
 def laplace_root(model: ThetaModel, theta: Array) -> Array:

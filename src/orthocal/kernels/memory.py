@@ -25,6 +25,21 @@ class Centre:
         return np.asarray(self._tuning.centre + target.offset.reshape(len(target.offset), -1) @ self._tuning.gain.T)
 
 
+class Trace:
+    """Where the theta steps started, where they aimed at, and where they ended."""
+
+    def __init__(self) -> None:
+        self._steps: list[tuple[Array, Array, Array]] = []
+
+    def add(self, before: Array, after: Array, centre: Array) -> None:
+        """One step of all chains, each (c, p)."""
+        self._steps.append((before, after, centre))
+
+    def memory(self) -> float:
+        """How much of its start the theta step remembers."""
+        return memory(*(np.concatenate(parts) for parts in zip(*self._steps, strict=True)))
+
+
 def memory(before: Array, after: Array, centre: Array) -> float:
     """The largest partial correlation of a parameter before and after the theta step given the bias.
 

@@ -8,9 +8,14 @@ from typing import Any
 from ..bias import BART, BMARS, BNN, GP, SoftBART
 from ..errors import InputError
 from .base import Draws, Method, Plan
+from .ko import KO
+from .no_bias import NoBias
+from .ogp import OGP
+from .pcal import PCAL
 from .projected import Projected
+from .sgasp import SGaSP
 
-__all__ = ["Draws", "Method", "Plan", "Projected", "method_by_name"]
+__all__ = ["KO", "OGP", "PCAL", "Draws", "Method", "NoBias", "Plan", "Projected", "SGaSP", "method_by_name"]
 
 _METHODS: dict[str, Callable[[], Method]] = {
     "pgp": lambda: Projected(GP()),
@@ -18,6 +23,11 @@ _METHODS: dict[str, Callable[[], Method]] = {
     "psoftbart": lambda: Projected(SoftBART()),
     "pbmars": lambda: Projected(BMARS()),
     "pbnn": lambda: Projected(BNN()),
+    "ko": KO,
+    "ogp": OGP,
+    "sgasp": SGaSP,
+    "pcal": PCAL,
+    "none": NoBias,
 }
 
 

@@ -45,7 +45,11 @@ class Draws:
     reference_state
         The same for draws that stand for the covariance of the bias, name -> (r, ...), and their ``constraint`` (r, p).
     samplers
-        The bias samplers, one an outcome.
+        The bias samplers, one an outcome; none for a method without bias.
+    nodes_drawn
+        Whether their draws include the nodes.
+    drawn
+        What they draw: ``"bias"``, or ``"process"`` for y_R, whose difference from the simulator is the bias.
     notes
         Facts about the run that ``check`` reads, as what JSON can store.
     """
@@ -61,6 +65,8 @@ class Draws:
     bias_state: dict[str, Array] = field(default_factory=dict)
     reference_state: dict[str, Array] = field(default_factory=dict)
     samplers: list[BiasSampler] = field(default_factory=list)
+    nodes_drawn: bool = False
+    drawn: str = "bias"
     notes: dict[str, Any] = field(default_factory=dict)
 
 

@@ -15,12 +15,12 @@ from ..bias import GP, BiasPrior
 from ..bias.outcomes import OutcomesBias, OutcomesState, stand_ins
 from ..errors import InputError
 from ..kernels import Kernel, Laplace
-from ..kernels.base import Conditional, ThetaModel, ThetaState, laplace_root
-from ..kernels.memory import Centre
+from ..kernels.base import Conditional, StepInfo, ThetaModel, ThetaState, dispersed_starts
+from ..kernels.memory import Centre, Trace
 from ..noise_sample import NoiseSampler
 from ..problem import Problem
 from ..progress import progress_bar
-from ..projection import Projection, finite_projection, functional_projection
+from ..projection import ProjectedBias, Projection, finite_projection, functional_projection
 from .base import Draws, Plan
 from .covariance import BiasCovariance, bias_covariance
 from .kept import Kept
@@ -134,8 +134,9 @@ class _Run:
     def draws(self) -> Draws:
         plan, kernel = self._plan, self._method.kernel
         tuning = kernel.tune(self._model, self._problem.theta_tilde)
-        state = self._start()
-        kept = Kept(plan, self._problem)
+        starts = dispersed_starts(self._model, self._problem.theta_tilde, plan.rngs)
+        state = self._model.state(starts)
+        kept, trace = Kept(plan, self._problem), Trace()
         window: list[tuple[Array, Array]] = []
         centre = Centre(self._model, self._problem.theta_tilde)
         for iteration in progress_bar(range(plan.warmup + plan.draws), "sampling"):
@@ -144,8 +145,8 @@ class _Run:
             before = state.theta
             state, info = kernel.step(plan.rngs, tuning, state, target)
             if iteration >= plan.warmup:
-                kept.add(iteration - plan.warmup, state, projected, info, self._records(), self._noise_cov())
-                kept.add_step(iteration - plan.warmup, before, centre(target))
+                self._keep(kept, iteration - plan.warmup, state, projected, info)
+                trace.add(before, state.theta, centre(target))
                 continue
             window.append((state.theta, info.acceptance))
             if len(window) == WINDOW:
@@ -156,10 +157,38 @@ class _Run:
         notes = {
             "inner_steps": getattr(tuning, "steps", None),
             "refinements": getattr(tuning, "refinements", None),
-            "theta_memory": kept.memory(),
+            "theta_memory": trace.memory(),
             "bias": [sampler.findings() for sampler in self._bias.samplers],
         }
-        return kept.finish(self._bias.samplers, self._projection, self._covariance, notes)
+        return kept.finish(samplers=self._bias.samplers, notes=notes, **self._projection_fields())
+
+    def _keep(self, kept: Kept, s: int, state: ThetaState, projected: ProjectedBias, info: StepInfo) -> None:
+        kept.add(
+            s,
+            state.theta,
+            state.model,
+            projected.bias,
+            lp=info.log_density,
+            acceptance_rate=info.acceptance,
+            orthogonality_error=projected.error,
+        )
+        kept.add_other(coefficient=projected.coefficient)
+        assert self._state is not None
+        kept.add_record(self._bias.records(self._state))
+        if self._noise is not None and self._noise_precision is not None:
+            kept.add_other(noise_cov=self._noise.covariance(self._noise_precision))
+
+    def _projection_fields(self) -> dict[str, Any]:
+        """What ``predict`` needs to know of the projection."""
+        if self._covariance is None:
+            return {"projection": "functional", "nodes_drawn": True}
+        n, q = self._y.shape
+        reference = {}
+        if self._covariance.records:
+            constraint = self._covariance.factor.T @ self._projection.constraint
+            reference = {**self._covariance.records, "constraint": constraint}
+        directions = self._projection.directions.reshape(n, q, -1)
+        return {"projection": "finite", "directions": directions, "reference_state": reference}
 
     def _draw_bias(self, state: ThetaState) -> Array:
         """b at the data and nodes for each chain, (c, n + m, q); with it the noise, where that is sampled."""
@@ -180,27 +209,3 @@ class _Run:
         if self._noise is None or self._noise_precision is None:
             return Conditional(self._model, self._y - bias)
         return Conditional(self._model, self._y - bias, self._noise.row_precision(self._noise_precision))
-
-    def _records(self) -> dict[str, Array]:
-        assert self._state is not None
-        return self._bias.records(self._state)
-
-    def _noise_cov(self) -> Array | None:
-        """The covariance of the noise in each chain, (c, q, q), where it is sampled."""
-        if self._noise is None or self._noise_precision is None:
-            return None
-        return self._noise.covariance(self._noise_precision)
-
-    def _start(self) -> ThetaState:
-        """Dispersed starts: theta_tilde plus twice the spread of the Laplace approximation, inside the support."""
-        tilde, parameters = self._problem.theta_tilde, self._problem.parameters
-        root = 2 * laplace_root(self._model, tilde)
-        starts = np.tile(tilde, (len(self._plan.rngs), 1))
-        for c, rng in enumerate(self._plan.rngs):
-            for shrink in 0.5 ** np.arange(20):
-                theta = tilde + shrink * root @ rng.standard_normal(parameters.p)
-                if parameters.inside(theta) and np.isfinite(self._model.simulate(theta[None])).all():
-                    starts[c] = theta
-                    break
-        # theta_tilde itself may lie on a bound
-        return self._model.state(parameters.clipped(starts, 1e-9))

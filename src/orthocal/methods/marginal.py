@@ -1,0 +1,167 @@
+"""Calibration with the bias integrated out: theta from its marginal posterior, then the bias given theta.
+
+In whitened coordinates y - f(theta) ~ N(0, S), and S^-1 = M'M makes that least squares again: the theta kernel of the
+projected methods does it, with M f in the place of f. What a method adds to the log density of theta (a constraint
+that depends on theta) is its ``extra``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import Array
+from ..bias import GP
+from ..bias.outcomes import OutcomesBias, stand_ins
+from ..errors import InputError
+from ..kernels import Laplace
+from ..kernels.base import Conditional, StepInfo, ThetaModel, ThetaState, dispersed_starts
+from ..kernels.laplace import LaplaceTuning, linearised
+from ..problem import Problem
+from ..progress import progress_bar
+from .base import Draws, Plan
+from .kept import Kept
+
+#: the kernel is tuned after every so many warm-up iterations
+WINDOW = 25
+#: beyond this many cells of y, the matrices of the marginal likelihood do not fit
+MOST_CELLS = 6_000
+
+
+class DrawnBias(NamedTuple):
+    """A bias at the data points, (c, n, q), whitened; what predictions need of it, and statistics (c,)."""
+
+    bias: Array
+    records: dict[str, Array]
+    stats: dict[str, Array]
+
+
+class Marginal(NamedTuple):
+    """Theta's marginal posterior.
+
+    Attributes
+    ----------
+    root
+        M, (r, n q), with M'M the precision of the residual; None where it is that of the noise.
+    draw_bias
+        The bias given generators, theta (c, p) and the residual (c, n, q), whitened.
+    extra
+        What comes to the log density of theta beside prior and likelihood, (c,), from theta (c, p) and the residual
+        (c, n, q), whitened.
+    proposal_rows
+        For a pivot (p,): further rows C, (r, n q), such that C (y - f) ~ N(0, I) describes ``extra`` near it.
+    """
+
+    root: Array | None
+    draw_bias: Callable[[list[np.random.Generator], Array, Array], DrawnBias]
+    extra: Callable[[Array, Array], Array] | None = None
+    proposal_rows: Callable[[Array], Array] | None = None
+
+
+def require_fixed_noise(problem: Problem) -> None:
+    if problem.noise.source == "sampled":
+        raise InputError(
+            'noise_cov="sample" goes with the projected methods: for this one give the covariance, or take "estimate"'
+        )
+
+
+def gaussian_bias(problem: Problem, prior: GP, nodes: Array) -> OutcomesBias:
+    """The Gaussian processes of the bias, with hyperparameters from the residual at theta_tilde."""
+    require_fixed_noise(problem)
+    data = problem.data
+    if data.y.size > MOST_CELLS:
+        raise InputError(
+            f"y has {data.y.size} cells, and with the bias integrated out a matrix of that size would be needed: this "
+            f"method takes at most {MOST_CELLS}; use a projected method, or thin the data"
+        )
+    residual = stand_ins(data.x, problem.span, problem.complete_y - problem.fit, data.observed)
+    return OutcomesBias(
+        prior, data.x, nodes, problem.span, problem.noise, problem.whiten(residual), problem.gradient_at_data
+    )
+
+
+def sample(problem: Problem, plan: Plan, marginal: Marginal, bias: OutcomesBias | None, **fields: Any) -> Draws:
+    """Draw theta from its marginal posterior and the bias given theta; ``fields`` are further ones of ``Draws``."""
+    return _Run(problem, plan, marginal, bias).draws(fields)
+
+
+class _Run:
+    def __init__(self, problem: Problem, plan: Plan, marginal: Marginal, bias: OutcomesBias | None) -> None:
+        self._problem, self._plan, self._marginal, self._bias = problem, plan, marginal, bias
+        self._y = problem.whiten(problem.complete_y)
+        cells = self._y.size
+        if marginal.root is None:
+            noise = problem.noise
+            precision = noise.precision if noise.coupled else np.einsum("nii->ni", noise.precision)
+            self._model = ThetaModel(problem.parameters, self._simulated, self._gradient, precision)
+            self._offset = self._y
+        else:
+            # the simulator itself comes along, with weight zero: the bias is drawn from it
+            rows = np.vstack([marginal.root, np.eye(cells)])
+            weights = np.concatenate([np.ones(len(marginal.root)), np.zeros(cells)])
+            self._model = self._combined(rows, weights)
+            if marginal.extra is not None:
+                own = marginal.extra
+                self._model = self._model._replace(extra=lambda theta, model: own(theta, self._residual(model)))
+            self._offset = np.concatenate([marginal.root @ self._y.ravel(), np.zeros(cells)])[:, None]
+
+    def _residual(self, model: Array) -> Array:
+        """y - f, (c, n, q), from the model's outcomes: f, or combinations of it with f at their end."""
+        return np.asarray(self._y - model.reshape(len(model), -1)[:, -self._y.size :].reshape(-1, *self._y.shape))
+
+    def _simulated(self, theta: Array) -> Array:
+        problem = self._problem
+        return problem.whiten(problem.simulator.batch(problem.data.x, theta))
+
+    def _gradient(self, theta: Array) -> Array:
+        return self._problem.whitened_gradient(self._problem.data.x, theta)
+
+    def _combined(self, rows: Array, weights: Array) -> ThetaModel:
+        """The model with the outcomes ``rows`` f, (r, 1)."""
+        return ThetaModel(
+            self._problem.parameters,
+            lambda theta: (self._simulated(theta).reshape(len(theta), -1) @ rows.T)[:, :, None],
+            lambda theta: (rows @ self._gradient(theta).reshape(rows.shape[1], -1))[:, None],
+            weights[:, None],
+        )
+
+    def draws(self, fields: dict[str, Any]) -> Draws:
+        plan, problem = self._plan, self._problem
+        kernel = Laplace()
+        tuning = self._tuned(kernel.tune(self._model, problem.theta_tilde), problem.theta_tilde)
+        starts = dispersed_starts(self._model, problem.theta_tilde, plan.rngs, tuning.root)
+        state = self._model.state(starts)
+        target = Conditional(self._model, np.broadcast_to(self._offset, (len(starts), *self._offset.shape)))
+        kept, window = Kept(plan, problem), []
+        for iteration in progress_bar(range(plan.warmup + plan.draws), "sampling"):
+            state, info = kernel.step(plan.rngs, tuning, state, target)
+            if iteration >= plan.warmup:
+                self._keep(kept, iteration - plan.warmup, state, info)
+                continue
+            window.append((state.theta, info.acceptance))
+            if len(window) == WINDOW:
+                thetas, acceptance = (np.stack(parts) for parts in zip(*window, strict=True))
+                tuning = self._tuned(kernel.adapt(tuning, self._model, thetas, acceptance), thetas.mean(axis=(0, 1)))
+                window = []
+        samplers = [] if self._bias is None else self._bias.samplers
+        notes = {"inner_steps": tuning.steps, "bias": [sampler.findings() for sampler in samplers]}
+        return kept.finish(samplers=samplers, notes=notes, **fields)
+
+    def _keep(self, kept: Kept, s: int, state: ThetaState, info: StepInfo) -> None:
+        residual = self._residual(state.model)
+        drawn = self._marginal.draw_bias(self._plan.rngs, state.theta, residual)
+        stats = {"lp": info.log_density, "acceptance_rate": info.acceptance, **drawn.stats}
+        kept.add(s, state.theta, self._y - residual, drawn.bias, **stats)
+        kept.add_record(drawn.records)
+
+    def _tuned(self, tuning: LaplaceTuning, pivot: Array) -> LaplaceTuning:
+        """The tuning with the proposal that knows ``extra``: its centre does not depend on the draws."""
+        if self._marginal.proposal_rows is None or self._marginal.root is None:
+            return tuning
+        rows = np.vstack([self._marginal.root, self._marginal.proposal_rows(pivot)])
+        own = linearised(self._combined(rows, np.ones(len(rows))), pivot)
+        centre = own.centre + own.gain @ (rows @ self._y.ravel())
+        gain = np.zeros((len(pivot), len(self._offset)))
+        return tuning._replace(centre=centre, gain=gain, lower=own.lower, root=own.root, refinements=0)

@@ -1,0 +1,146 @@
+"""The orthogonal Gaussian process (Plumlee 2017): orthogonality built into the prior, for every theta anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array, matrix_root
+from ..bias import GP
+from ..bias.outcomes import OutcomesBias
+from ..problem import Problem
+from .base import Draws, Plan
+from .marginal import DrawnBias, Marginal, gaussian_bias, sample
+
+#: gradients at the nodes that are kept
+REMEMBERED = 100
+
+
+@dataclass(frozen=True)
+class OGP:
+    """theta | y with a Gaussian-process bias that is orthogonal to df/dtheta, for each theta.
+
+    The kernel K - h' H^-1 h (h = ∫ g K, H = ∫∫ g K g') is that of the process given A'b = 0, with A'b = <b, g> at the
+    nodes. So the likelihood is, by Bayes' rule,
+
+        p(y | A'b = 0) = p(y) p(A'b = 0 | y) / p(A'b = 0)
+
+    with Gaussians of dimension p beside the free process's p(y), which is factorised once: no Cholesky factor of size n
+    is needed for a new theta.
+
+    Parameters
+    ----------
+    nu, sd, lengthscale
+        Of the bias before the constraint, as for ``oc.bias.GP``.
+    """
+
+    nu: float = 1.5
+    sd: float | None = None
+    lengthscale: Any = None
+
+    def __post_init__(self) -> None:
+        self._prior()
+
+    def run(self, problem: Problem, plan: Plan) -> Draws:
+        # an error about the parameters comes before any long work
+        _ = problem.sensitivity
+        bias = gaussian_bias(problem, self._prior(), problem.rule.nodes)
+        constraint = _Constraint(problem, bias)
+        marginal = Marginal(
+            matrix_root(constraint.joint.evidence_precision()),
+            constraint.draw_bias,
+            constraint.log_density,
+            constraint.proposal_rows,
+        )
+        return sample(problem, plan, marginal, bias, nodes_drawn=True)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "ogp", "bias": self._prior().describe()}
+
+    def _prior(self) -> GP:
+        return GP(self.nu, self.sd, self.lengthscale)
+
+
+class _Constraint:
+    """A'b = 0 at the nodes, where A depends on theta."""
+
+    def __init__(self, problem: Problem, bias: OutcomesBias) -> None:
+        self._problem, self._bias = problem, bias
+        self.joint = bias.joint()
+        n, m, q = problem.data.n, len(problem.rule.nodes), problem.data.q
+        # at the nodes, node by node: F of Cov(b | y) = F F', the prior's L, and the gain of E(b | y)
+        self._factor = bias.in_order(self.joint.factors_at_points())[n:].reshape(m * q, -1)
+        self._gain = bias.in_order(self.joint.gains_at_points())[n:].reshape(m * q, -1)
+        self._root = self._prior_root(n, m, q)
+        self._weighted = problem.rule.weights[:, None, None] * problem.metric
+        self._known: dict[bytes, Array] = {}
+
+    def _prior_root(self, n: int, m: int, q: int) -> Array:
+        """The prior's L at the nodes, (m q, sum of u_k)."""
+        roots = self._bias.prior_roots()
+        ends = np.cumsum([root.shape[1] for root in roots])
+        padded = [
+            np.pad(root, ((0, 0), (end - root.shape[1], ends[-1] - end))) for root, end in zip(roots, ends, strict=True)
+        ]
+        return self._bias.in_order(padded)[n:].reshape(m * q, -1)
+
+    def columns(self, theta: Array) -> Array:
+        """A at theta (c, p), (c, m q, p), scaled to gradients of length one: their length does not matter."""
+        gradient = np.stack([self._gradient(one) for one in theta])
+        A = np.einsum("mkl,cmlp->cmkp", self._weighted, gradient)
+        lengths = np.sqrt(np.einsum("cmkp,cmkp->cp", gradient, A))[:, None]
+        return np.asarray(A.reshape(len(theta), -1, A.shape[3]) / np.where(lengths > 0, lengths, 1.0))
+
+    def _gradient(self, theta: Array) -> Array:
+        """T df/dtheta at the nodes; a theta is asked for again when its bias is drawn."""
+        key = theta.tobytes()
+        if key not in self._known:
+            if len(self._known) > REMEMBERED:
+                self._known.clear()
+            self._known[key] = self._problem.whitened_gradient(self._problem.rule.nodes, theta)
+        return self._known[key]
+
+    def log_density(self, theta: Array, residual: Array) -> Array:
+        """log p(A'b = 0 | y) - log p(A'b = 0) for theta (c, p) and the residual (c, n, q), (c,)."""
+        density = np.full(len(theta), -np.inf)
+        works = np.isfinite(residual).all(axis=(1, 2))
+        if works.any():
+            A = self.columns(theta[works])
+            prior, posterior = (_triangles(root, A) for root in (self._root, self._factor))
+            # E(A'b | y), and in units of its spread
+            mean = np.einsum("cmp,cm->cp", A, residual[works].reshape(len(A), -1) @ self._gain.T)
+            scaled = np.linalg.solve(np.swapaxes(posterior, 1, 2), mean[..., None])[..., 0]
+            with np.errstate(divide="ignore"):
+                sizes = [np.log(np.abs(np.einsum("cpp->cp", triangle))) for triangle in (prior, posterior)]
+            density[works] = np.sum(sizes[0] - sizes[1], axis=1) - 0.5 * np.sum(scaled**2, axis=1)
+        return density
+
+    def proposal_rows(self, pivot: Array) -> Array:
+        """C with |C r|^2 the quadratic part of the density at the pivot, (p, n q)."""
+        A = self.columns(pivot[None])
+        return np.asarray(np.linalg.solve(_triangles(self._factor, A)[0].T, A[0].T @ self._gain))
+
+    def draw_bias(self, rngs: list[np.random.Generator], theta: Array, residual: Array) -> DrawnBias:
+        """b given y and A'b = 0: a free draw, less its regression on A'b."""
+        free = self.joint.draw(rngs, residual)
+        n = residual.shape[1]
+        _, values = self._bias.gathered(free)
+        A = self.columns(theta)
+        spread, triangle = np.linalg.qr(self._factor.T @ A)
+        inner = np.einsum("cmp,cm->cp", A, values[:, n:].reshape(len(theta), -1))
+        share = np.linalg.solve(np.swapaxes(triangle, 1, 2), inner[..., None])
+        taken = (spread @ share)[..., 0]
+        states = [state - taken @ factor.T for (state, _), factor in zip(free, self.joint.factors, strict=True)]
+        own, values = self._bias.gathered(self.joint.at_points(states))
+        cells = values[:, n:]
+        inner = np.einsum("cmp,cm->cp", A, cells.reshape(len(theta), -1))
+        size = np.sqrt(np.einsum("cmk,mkl,cml->c", cells, self._weighted, cells))
+        error = np.abs(inner).max(axis=1) / np.where(size > 0, size, 1.0)
+        return DrawnBias(values[:, :n], self._bias.records(own), {"orthogonality_error": error})
+
+
+def _triangles(root: Array, A: Array) -> Array:
+    """R with R'R = A' root root' A, (c, p, p)."""
+    return np.linalg.qr(root.T @ A).R

@@ -1,0 +1,128 @@
+"""Projected calibration (Xie and Xu 2021): theta is where the simulator is closest to a draw of the real process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..bias import GP
+from ..bias.outcomes import OutcomesBias, stand_ins
+from ..problem import Problem
+from ..progress import progress_bar
+from .base import Draws, Plan
+from .kept import Kept
+from .marginal import require_fixed_noise
+
+#: Gauss-Newton steps, and halvings of one, before a draw is taken as it is
+MOST_STEPS, MOST_HALVINGS = 50, 8
+#: draws that are fitted at a time: their gradients are held in memory together
+BATCH = 2000
+
+
+@dataclass(frozen=True)
+class PCAL:
+    """y_R ~ GP, drawn given y; theta = argmin ∫ (y_R - f)' W (y_R - f) dP_x for each draw.
+
+    The prior of theta is not used, but for its support. All draws are fitted together, by Gauss-Newton steps from
+    theta_tilde.
+
+    Parameters
+    ----------
+    nu, sd, lengthscale
+        Of the real process y_R, as for ``oc.bias.GP``; what is left out maximises the marginal likelihood of y.
+    """
+
+    nu: float = 1.5
+    sd: float | None = None
+    lengthscale: Any = None
+
+    def __post_init__(self) -> None:
+        self._prior()
+
+    def run(self, problem: Problem, plan: Plan) -> Draws:
+        require_fixed_noise(problem)
+        # an error about the parameters comes before any long work
+        _ = problem.sensitivity
+        process = self._process(problem)
+        kept = Kept(plan, problem)
+        y = problem.whiten(problem.complete_y)
+        chains = len(plan.rngs)
+        each = max(1, BATCH // chains)
+        for start in progress_bar(range(0, plan.draws, each), "sampling"):
+            count = min(each, plan.draws - start)
+            residual = np.broadcast_to(y, (count * chains, *y.shape))
+            state, drawn = process.draw(plan.rngs * count, None, residual)
+            theta, loss = closest(problem, drawn[:, problem.data.n :])
+            model = problem.whiten(problem.simulator.batch(problem.data.x, theta))
+            records = process.records(state)
+            for s in range(count):
+                rows = slice(s * chains, (s + 1) * chains)
+                bias = drawn[rows, : problem.data.n] - model[rows]
+                lp, accepted = -0.5 * loss[rows], np.ones(chains)
+                kept.add(start + s, theta[rows], model[rows], bias, lp=lp, acceptance_rate=accepted)
+                kept.add_record({name: value[rows] for name, value in records.items()})
+        notes = {"bias": [sampler.findings() for sampler in process.samplers]}
+        return kept.finish(samplers=process.samplers, notes=notes, nodes_drawn=True, drawn="process")
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "pcal", "process": self._prior().describe()}
+
+    def _prior(self) -> GP:
+        return GP(self.nu, self.sd, self.lengthscale)
+
+    def _process(self, problem: Problem) -> OutcomesBias:
+        """The samplers of y_R: those of a bias, with nothing taken away from y."""
+        data = problem.data
+        y = problem.whiten(stand_ins(data.x, problem.span, problem.complete_y, data.observed))
+        # no parameter has been fitted to y
+        nothing = np.zeros((data.n, data.q, 1))
+        return OutcomesBias(self._prior(), data.x, problem.rule.nodes, problem.span, problem.noise, y, nothing)
+
+
+def closest(problem: Problem, target: Array) -> tuple[Array, Array]:
+    """For targets (s, m, q) at the nodes, whitened: the theta (s, p) whose f is closest in L2, and the loss (s,)."""
+    nodes, parameters = problem.rule.nodes, problem.parameters
+    weighted = problem.rule.weights[:, None, None] * problem.metric
+
+    def losses(theta: Array, goal: Array) -> tuple[Array, Array]:
+        left = goal - problem.whiten(problem.simulator.batch(nodes, theta))
+        loss = np.einsum("smk,mkl,sml->s", left, weighted, left)
+        return left, np.where(np.isnan(loss), np.inf, loss)
+
+    theta = np.tile(parameters.clipped(problem.theta_tilde, 1e-9), (len(target), 1))
+    left, loss = losses(theta, target)
+    moving = np.arange(len(target))
+    for _ in range(MOST_STEPS):
+        step = _gauss_newton(problem, theta[moving], left[moving], weighted)
+        settled = np.max(np.abs(step) / parameters.spread, axis=1) < 1e-9
+        moving, step = moving[~settled], step[~settled]
+        size = np.ones(len(moving))
+        for _ in range(MOST_HALVINGS):
+            trial = parameters.clipped(theta[moving] + size[:, None] * step, 1e-9)
+            new_left, new_loss = losses(trial, target[moving])
+            worse = new_loss > loss[moving]
+            if not worse.any():
+                break
+            size = np.where(worse, size / 2, size)
+        better = ~worse
+        places = moving[better]
+        theta[places], left[places], loss[places] = trial[better], new_left[better], new_loss[better]
+        # what no halving improves is as close as it gets
+        moving = places
+        if not len(moving):
+            break
+    return theta, loss
+
+
+def _gauss_newton(problem: Problem, theta: Array, left: Array, weighted: Array) -> Array:
+    """The steps (s, p) for what is left of the targets, (s, m, q)."""
+    gradient = np.stack([problem.whitened_gradient(problem.rule.nodes, one) for one in theta])
+    image = np.einsum("mkl,smlp->smkp", weighted, gradient)
+    gram = np.einsum("smkp,smkr->spr", gradient, image)
+    slope = np.einsum("smkp,smk->sp", image, left)
+    # a parameter without effect at some theta stays where it is
+    ridge = 1e-12 * np.trace(gram, axis1=1, axis2=2)[:, None, None] * np.eye(gram.shape[1])
+    return np.asarray(np.linalg.solve(gram + ridge, slope[..., None])[..., 0])

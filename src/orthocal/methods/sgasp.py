@@ -1,0 +1,58 @@
+"""The scaled Gaussian process (Gu and Wang 2018), discretised at the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..arrays import matrix_root
+from ..bias import GP
+from ..bias.gp import GPSampler
+from ..errors import InputError
+from ..problem import Problem
+from .base import Draws, Plan
+from .ko import free_bias
+from .marginal import Marginal, gaussian_bias, sample
+
+
+@dataclass(frozen=True)
+class SGaSP:
+    """theta | y with y - f(theta) ~ N(0, K_z + noise), K_z = K - K (K + (n / lambda) sd^2 I)^-1 K.
+
+    The prior favours a bias that is small at the data points: K_z is the covariance of a Gaussian process after it was
+    seen there as 0 with the variance sd^2 n / lambda.
+
+    Parameters
+    ----------
+    nu, sd, lengthscale
+        Of the bias before it is scaled, as for ``oc.bias.GP``.
+    scale
+        lambda; None for the square root of n.
+    """
+
+    nu: float = 1.5
+    sd: float | None = None
+    lengthscale: Any = None
+    scale: float | None = None
+
+    def __post_init__(self) -> None:
+        self._prior()
+        if self.scale is not None and not 0 < self.scale < np.inf:
+            raise InputError(f"scale={self.scale}: lambda is a positive number, or None")
+
+    def run(self, problem: Problem, plan: Plan) -> Draws:
+        bias = gaussian_bias(problem, self._prior(), np.empty((0, problem.data.d)))
+        n = problem.data.n
+        scale = np.sqrt(n) if self.scale is None else self.scale
+        sds = np.array([sampler.sd for sampler in bias.samplers if isinstance(sampler, GPSampler)])
+        joint = bias.joint(pull=scale / (n * sds**2))
+        marginal = Marginal(matrix_root(joint.evidence_precision()), free_bias(bias, joint))
+        return sample(problem, plan, marginal, bias)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "sgasp", "bias": self._prior().describe(), "scale": self.scale}
+
+    def _prior(self) -> GP:
+        return GP(self.nu, self.sd, self.lengthscale)
