@@ -1,10 +1,12 @@
 """The command line as a user meets it."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 import orthocal as oc
@@ -97,6 +99,23 @@ BAD = {
         '[method]\nname = "pbart"\nnu = 1.5\n[sampling]',
         "'pbart' has no nu",
     ),
+    "a setting of the projected methods": (
+        "[sampling]",
+        '[method]\nname = "ogp"\nprojection = "finite"\n[sampling]',
+        "'ogp' has no projection",
+    ),
+    "a setting of a method that has none": (
+        "[sampling]",
+        '[method]\nname = "none"\nnu = 1.5\n[sampling]',
+        "'none' has no nu: it has no settings",
+    ),
+    "a setting of the wrong type": (
+        "[sampling]",
+        '[method]\nname = "pbart"\ntrees = "many"\n[sampling]',
+        "wrong type",
+    ),
+    "two sources of noise": ('y = "y"', 'y = "y"\ny_err = "y"\n[noise]\ncov = 0.04', "both give the noise"),
+    "a rank with a known covariance": ("[sampling]", "[noise]\ncov = 0.04\nrank = 1\n[sampling]", "noise.rank"),
     "an output name with a folder": ("[sampling]", '[output]\nname = "../x"\n[sampling]', "output.name"),
     "a bad smoothness": ("[sampling]", "[method]\nnu = 1\n[sampling]", "nu=1"),
 }
@@ -246,3 +265,44 @@ def test_the_problem_file_page_names_every_key():
             if issubclass(kind, Section):
                 for key in kind.model_fields:
                     assert f"`{key}`" in page, f"{table}.{key}"
+
+
+def test_two_outcomes_with_errors_and_missing_cells(tmp_path, orthocal):
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{x:.4f},{2 * x + e[0]:.4f},{'' if i % 5 == 0 else f'{x**2 + e[1]:.4f}'},0.1,0.2"
+        for i, (x, e) in enumerate(zip(rng.random(40), rng.normal(0, [0.1, 0.2], (40, 2)), strict=True))
+    ]
+    (tmp_path / "field.csv").write_text("\n".join(["x,force,speed,force_err,speed_err", *rows]))
+    (tmp_path / "simulator.py").write_text(
+        "import numpy as np\n\ndef f(x, t):\n    return np.column_stack([t[0] * x[:, 0], x[:, 0] ** 2])\n"
+    )
+    (tmp_path / "problem.toml").write_text(
+        """
+[data]
+file = "field.csv"
+x = ["x"]
+y = ["force", "speed"]
+y_err = ["force_err", "speed_err"]
+[simulator]
+function = "simulator.py:f"
+[parameters]
+g = { distribution = "norm", loc = 0, scale = 10 }
+[domain]
+lower = 0
+upper = 1
+[method]
+name = "pbart"
+trees = 20
+[sampling]
+seed = 1
+draws = 100
+"""
+    )
+    run = orthocal("run", "problem.toml", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    posterior = oc.load(tmp_path / "fit.nc")
+    assert posterior.outcome_names == ("force", "speed")
+    assert abs(posterior.theta.mean() - 2) < 0.2
+    assert json.loads(posterior.data.attrs["method"])["bias"]["trees"] == 20
+    assert "8 of 80 cells of y are missing" in (tmp_path / "fit.html").read_text(encoding="utf-8")

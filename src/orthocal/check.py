@@ -96,6 +96,10 @@ def _orthogonality(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Find
 def _sensitivity(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
     weakest = notes["weakest_sensitivity"]
     if weakest is None:
+        if json.loads(posterior.data.attrs["method"])["kind"] in ("ko", "sgasp"):
+            message = "theta and the bias cannot be told apart: nothing keeps the bias from doing theta's work"
+            advice = "take theta from a projected method, or from OGP or PCAL"
+            yield Finding("note", "identifiability", message, advice)
         return
     if weakest > 0.1:
         yield Finding("fine", "parameters", "their effects on the simulator can be told apart")

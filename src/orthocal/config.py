@@ -152,18 +152,28 @@ def build_problem(config: ProblemFile, folder: Path) -> Problem:
 def build_method(config: MethodSection) -> Method:
     """The method that a file describes."""
     method = method_by_name(config.name)
+    if isinstance(method, Projected):
+        bias = _with_settings(method.bias, config)
+        return Projected(bias, config.projection, config.feedback, KERNELS[config.kernel]())
+    projected_only = config.model_fields_set & {"projection", "feedback", "kernel"}
+    if projected_only:
+        raise ConfigError(f"method {config.name!r} has no {', '.join(sorted(projected_only))}: it projects nothing")
+    changed: Method = _with_settings(method, config)
+    return changed
+
+
+def _with_settings(part: Any, config: MethodSection) -> Any:
+    """A bias prior or a method with the file's further settings."""
     settings: dict[str, Any] = config.model_extra or {}
-    if not isinstance(method, Projected):
-        return method
-    known = [one.name for one in fields(method.bias)]  # type: ignore[arg-type]
+    known = [one.name for one in fields(part)]
     unknown = sorted(set(settings) - set(known))
     if unknown:
-        raise ConfigError(f"method {config.name!r} has no {', '.join(unknown)}: its settings are {', '.join(known)}")
+        has = f"its settings are {', '.join(known)}" if known else "it has no settings"
+        raise ConfigError(f"method {config.name!r} has no {', '.join(unknown)}: {has}")
     try:
-        bias = replace(method.bias, **settings)  # type: ignore[type-var]
+        return replace(part, **settings)
     except TypeError as error:
         raise ConfigError(f"[method]: a setting of {config.name!r} has the wrong type: {error}") from None
-    return Projected(bias, config.projection, config.feedback, KERNELS[config.kernel]())
 
 
 def load_function(reference: str, folder: Path) -> Callable[..., Any]:
