@@ -20,6 +20,8 @@ Level = Literal["fine", "note", "problem"]
 ORTHOGONALITY_LIMIT = 1e-10
 QUADRATURE_LIMIT = 0.02
 RHAT_LIMIT, ESS_LIMIT = 1.01, 400
+#: hyperparameters are nuisances: they need not mix as well as theta
+HYPERPARAMETER_LIMIT = 1.05
 #: share of theta steps that may pass without any accepted proposal
 STUCK_LIMIT = 0.05
 #: correlation of theta before and after its step, given the bias, that may remain
@@ -251,6 +253,9 @@ def _bias(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
             yield Finding("note", "bias prior", message, "points may lie too close together for so smooth a prior")
         if "density_rhat" in one:
             yield from _settled(one)
+        if one.get("hyperparameter_rhat", 1.0) > HYPERPARAMETER_LIMIT:
+            message = f"its sampled hyperparameters have not mixed (R-hat {one['hyperparameter_rhat']:.3f})"
+            yield Finding("problem", "bias prior", message, "run longer: more draws, and more warmup")
 
 
 def _settled(one: dict[str, Any]) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from .base import BiasPrior, BiasSampler, ChainwiseSampler, Setting
 from .bmars import BMARS, BMARSSampler
 from .bnn import BNN, BNNSampler
 from .gp import GP, GPSampler
+from .sampled_gp import SampledGPSampler
 from .softbart import SoftBART, SoftBARTSampler
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
 
 _RESTORE: dict[str, Callable[[dict[str, Any], Array, Array, Array], BiasSampler]] = {
     "gp": GPSampler.restore,
+    "sampled gp": SampledGPSampler.restore,
     "bart": BARTSampler.restore,
     "bmars": BMARSSampler.restore,
     "softbart": SoftBARTSampler.restore,

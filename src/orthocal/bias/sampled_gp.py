@@ -1,0 +1,161 @@
+"""A Gaussian-process bias with hyperparameters of its own in every draw.
+
+The hyperparameters of one whitened outcome are always handled as one vector
+
+    (log sd, log lengthscale_1, ..., log lengthscale_d)
+
+because a random walk on it needs no bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+
+from ..arrays import Array, BoolArray, unique_rows
+from ..gaussian_process import correlation, jittered_cholesky
+from ..progress import progress_bar
+
+#: predictions are joint within blocks of this many points: every draw factorises a matrix of that size
+PREDICTION_BLOCK = 500
+#: share of the variance that is added where a conditional covariance is factorised: an error of 1e-5 sd
+NUGGET = 1e-10
+
+
+class SampledGPSampler:
+    """b ~ GP(0, sd^2 k) of one outcome, where sd and length-scales are given anew for every draw.
+
+    The method that samples the hyperparameters asks for the pieces: ``evidence_root`` for the law of the residual
+    N(0, S), S = sd^2 k(x, x) + noise, and ``bias`` for b given the residual.
+    """
+
+    def __init__(self, nu: float, x: Array, nodes: Array, noise_var: Array, unit: float = 1.0) -> None:
+        self.nu, self.unit = nu, unit
+        self._summary: dict[str, Any] = {}
+        self._x, self._noise_var = x, noise_var
+        self._points, (self._at_data, at_nodes) = unique_rows(x, nodes)
+        self._rows = np.concatenate([self._at_data, at_nodes])
+
+    def evidence_root(self, log_values: Array) -> Array:
+        """The lower triangular L with L L' = S, (n, n)."""
+        S = self._prior(self._x, self._x, log_values)
+        S.flat[:: len(S) + 1] += self._noise_var
+        try:
+            # the way that nearly always works, without the cost of looking for a jitter
+            return np.linalg.cholesky(S)
+        except np.linalg.LinAlgError:
+            return jittered_cholesky(S)[0]
+
+    def bias(self, rng: np.random.Generator, log_values: Array, lower: Array, residual: Array) -> tuple[Array, Array]:
+        """b given the residual (n,): at the distinct points, and at data and nodes; ``lower`` is the evidence's root.
+
+        By Matheron's rule: a draw from the prior is moved by what the residual says beyond it.
+        """
+        root, _ = jittered_cholesky(self._prior(self._points, self._points, log_values))
+        at_data = root[self._at_data]
+        white = rng.standard_normal(len(root))
+        noise = np.sqrt(self._noise_var) * rng.standard_normal(len(residual))
+        gap = residual - at_data @ white - noise
+        values = root @ (white + at_data.T @ cho_solve((lower, True), gap))
+        return values, values[self._rows]
+
+    def draw(
+        self,
+        rngs: list[np.random.Generator],
+        state: Any,
+        residual: Array,
+        noise_scale: Array | None = None,
+    ) -> tuple[Any, Array]:
+        raise NotImplementedError(
+            "a bias with sampled hyperparameters cannot be drawn from the residual alone: its hyperparameters are "
+            "sampled with theta, by oc.methods.KO"
+        )
+
+    def record(self, state: tuple[Array, Array]) -> dict[str, Array]:
+        """From the hyperparameters (c, 1 + d) and b at the distinct points (c, u)."""
+        log_values, values = state
+        return {"hyperparameters": log_values, "values": values}
+
+    def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
+        """b(x_new) given b at the data, by Gaussian conditioning; joint within blocks of 500 points."""
+        known, log_values = records["values"], records["hyperparameters"]
+        blocks = []
+        for start in range(0, len(x_new), PREDICTION_BLOCK):
+            points, (at_known, place) = unique_rows(self._points, x_new[start : start + PREDICTION_BLOCK])
+            # the value at a known point is known: conditioning would return it with rounding errors
+            new = np.ones(len(points), dtype=bool)
+            new[at_known] = False
+            values = np.empty((len(known), len(points)))
+            values[:, at_known] = known
+            if new.any():
+                pairs = zip(log_values, known, strict=True)
+                for s, (own, at_points) in enumerate(progress_bar(pairs, "bias")):
+                    values[s, new] = self._conditional_draw(rng, own, at_points, points[new])
+            blocks.append(values[:, place])
+        return np.concatenate(blocks, axis=1)
+
+    def _conditional_draw(self, rng: np.random.Generator, log_values: Array, values: Array, x_new: Array) -> Array:
+        """b at x_new (m, d) given ``values`` at the known points, (m,)."""
+        root, _ = jittered_cholesky(self._prior(self._points, self._points, log_values))
+        cross = solve_triangular(root, self._prior(self._points, x_new, log_values), lower=True)
+        covariance = self._prior(x_new, x_new, log_values) - cross.T @ cross
+        mean = cross.T @ solve_triangular(root, values, lower=True)
+        normal = rng.standard_normal(len(x_new))
+        return np.asarray(mean + _root(covariance, NUGGET * np.exp(2 * log_values[0])) @ normal)
+
+    def native(self, log_values: Array) -> Array:
+        """sd in the outcome's unit, and the length-scales, from log hyperparameters (..., 1 + d)."""
+        units = np.ones(log_values.shape[-1])
+        units[0] = self.unit
+        return np.asarray(np.exp(log_values) / units)
+
+    def summarise(self, log_values: Array, free: BoolArray) -> None:
+        """Take the draws, (c, s, 1 + d), of which those marked ``free`` were sampled, as what ``findings`` tells."""
+        from arviz_stats.base import array_stats
+
+        values = self.native(log_values).reshape(-1, log_values.shape[-1])
+        mean, (lower, upper) = values.mean(axis=0), np.quantile(values, (0.025, 0.975), axis=0)
+        self._summary = {"hyperparameters": "sampled", "sd": float(mean[0]), "lengthscale": mean[1:].tolist()}
+        if free[0]:
+            self._summary["sd_interval"] = [float(lower[0]), float(upper[0])]
+        for j in np.flatnonzero(free[1:]) + 1:
+            self._summary[f"lengthscale_{j}_interval"] = [float(lower[j]), float(upper[j])]
+        # chains that have not moved have no R-hat
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = [float(array_stats.rhat(log_values[:, :, j])) for j in np.flatnonzero(free)]
+        if np.isfinite(ratios).all():
+            self._summary["hyperparameter_rhat"] = max(ratios)
+
+    def findings(self) -> dict[str, Any]:
+        return self._summary
+
+    def settings(self) -> dict[str, Any]:
+        # JSON has no infinity
+        return {"kind": "sampled gp", "nu": "inf" if self.nu == np.inf else self.nu, "unit": self.unit}
+
+    @classmethod
+    def restore(cls, settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> SampledGPSampler:
+        """The sampler of a stored posterior."""
+        return cls(float(settings["nu"]), x, nodes, noise_var, float(settings["unit"]))
+
+    def _prior(self, a: Array, b: Array, log_values: Array) -> Array:
+        return np.asarray(np.exp(2 * log_values[0]) * correlation(a, b, np.exp(log_values[1:]), self.nu))
+
+
+def log_evidence(lower: Array, residual: Array) -> float:
+    """log N(residual; 0, L L') up to a constant."""
+    white = solve_triangular(lower, residual, lower=True, check_finite=False)
+    return float(-0.5 * white @ white - np.log(np.diag(lower)).sum())
+
+
+def _root(covariance: Array, nugget: float) -> Array:
+    """R with R R' = covariance + nugget I; of a covariance that rounding made indefinite, the nearest one's."""
+    shifted = covariance.copy()
+    shifted.flat[:: len(shifted) + 1] += nugget
+    try:
+        return np.asarray(cholesky(shifted, lower=True))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
