@@ -1,4 +1,4 @@
-"""The command line: ``orthocal demo``, ``run``, ``report``, ``study``."""
+"""The command line: ``orthocal demo``, ``run``, ``compare``, ``report``, ``simulate``, ``study``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .cli_simulate import simulate
 from .cli_study import study
 from .errors import ConfigError, OrthocalError, OrthocalWarning
 
@@ -22,6 +23,7 @@ app = typer.Typer(
     help="Bayesian calibration of computer models whose bias is unknown.",
 )
 
+app.command()(simulate)
 app.command()(study)
 
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the results.")]
@@ -73,6 +75,41 @@ def run(problem_file: Annotated[Path, typer.Argument(help="The problem as a TOML
     )
     posterior.data.attrs["title"] = config.output.title or f"Calibration of {problem_file.name}"
     _finish(posterior, _folder(out or problem_file.parent / config.output.folder), config.output.name)
+
+
+@app.command()
+def compare(
+    problem_file: Annotated[Path, typer.Argument(help="The problem as a TOML file.")],
+    out: Out = None,
+    methods: Annotated[str | None, typer.Option(help="Names of methods, with commas. Default: the file's.")] = None,
+) -> None:
+    """Calibrate by several methods, and score how they predict observations that they have not seen."""
+    from .compare import compare as run_compare
+    from .compare_page import write_tables
+    from .config import build_methods, build_problem, read_problem_file
+
+    config = read_problem_file(problem_file)
+    names = config.compare.methods
+    if methods is not None:
+        names = [name.strip() for name in methods.split(",") if name.strip()]
+    chosen = build_methods(names, config.method)
+    problem, sampling = build_problem(config, problem_file.parent), config.sampling
+    comparison = run_compare(
+        problem,
+        chosen,
+        folds=config.compare.folds,
+        draws=sampling.draws,
+        chains=sampling.chains,
+        seed=sampling.seed,
+        warmup=sampling.warmup,
+        fold_draws=config.compare.fold_draws,
+        loo=config.compare.loo,
+    )
+    folder = _folder(out or problem_file.parent / config.output.folder)
+    typer.echo(f"\n{comparison}\n")
+    title = config.output.title or f"Comparison of methods for {problem_file.name}"
+    page = comparison.report(folder / "compare.html", title)
+    typer.echo(f"Tables: {', '.join(str(path) for path in write_tables(comparison, folder))}\nReport: {page}")
 
 
 @app.command()

@@ -17,6 +17,7 @@ import pandas as pd
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from scipy import stats
 
+from .compare import METHODS
 from .domain import Box, Domain, Points
 from .errors import ConfigError
 from .kernels import HMC, AdaptiveMetropolis, Kernel, Laplace, Slice
@@ -103,6 +104,15 @@ class OutputSection(Section):
     title: str | None = None
 
 
+class CompareSection(Section):
+    """What ``orthocal compare`` does; its methods have their usual settings, but for the one of ``[method]``."""
+
+    methods: Annotated[list[str], BeforeValidator(_as_list)] = Field(default=list(METHODS), min_length=1)
+    folds: int = 5
+    fold_draws: int | None = None
+    loo: bool = False
+
+
 class ProblemFile(Section):
     """The whole file."""
 
@@ -115,6 +125,7 @@ class ProblemFile(Section):
     method: MethodSection = MethodSection()
     sampling: SamplingSection = SamplingSection()
     output: OutputSection = OutputSection()
+    compare: CompareSection = CompareSection()
 
 
 def read_problem_file(path: str | Path) -> ProblemFile:
@@ -174,6 +185,11 @@ def _with_settings(part: Any, config: MethodSection) -> Any:
         return replace(part, **settings)
     except TypeError as error:
         raise ConfigError(f"[method]: a setting of {config.name!r} has the wrong type: {error}") from None
+
+
+def build_methods(names: list[str], config: MethodSection) -> dict[str, Method]:
+    """Methods to compare, by name; that of ``[method]`` has the settings it has there."""
+    return {name: build_method(config) if name == config.name else method_by_name(name) for name in names}
 
 
 def load_function(reference: str, folder: Path) -> Callable[..., Any]:

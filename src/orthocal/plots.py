@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import binom, gaussian_kde, rankdata
@@ -187,6 +188,57 @@ def _ridge(axis: Axes, values: Array, level: float, colour: str) -> None:
         axis.fill_between(grid, level, level + 0.8 * density / density.max(), color=colour, alpha=0.35, lw=0)
     axis.plot([low, high], [level, level], color=colour, lw=2, solid_capstyle="butt")
     axis.plot(values.mean(), level, "o", color=colour, ms=4)
+
+
+def closer_posteriors_figure(posteriors: dict[str, Posterior], wide: float) -> Figure | None:
+    """The same, closer: posteriors over ``wide`` times as wide as the narrowest are cut; None if there are none."""
+    figure = compared_posteriors_figure(posteriors)
+    cut = False
+    for j, axis in enumerate(axis for axis in figure.axes if axis.get_visible()):
+        draws = [posterior.theta[:, :, j].ravel() for posterior in posteriors.values()]
+        sds = np.array([values.std() for values in draws])
+        if not (sds > wide * sds.min()).any() or sds.min() == 0:
+            continue
+        cut = True
+        ends = np.array([np.quantile(values, [0.001, 0.999]) for values in draws])[sds <= wide * sds.min()]
+        left, right = ends[:, 0].min(), ends[:, 1].max()
+        axis.set_xlim(left - 0.15 * (right - left), right + 0.15 * (right - left))
+    return figure if cut else None
+
+
+@_styled
+def scores_figure(scores: pd.DataFrame) -> Figure:
+    """Scores by method and outcome, with two standard errors: one row an outcome; RMSE, CRPS and coverage."""
+    outcomes = list(scores.index.unique("outcome"))[:MOST_PANELS]
+    methods = list(scores.index.unique("method"))
+    height = 1.1 + 0.42 * len(methods)
+    figure, axes = _grid(len(outcomes), 3, width=3.2, height=height)
+    levels = np.arange(len(methods), 0, -1.0)
+    panels = (("rmse", "RMSE"), ("crps", "CRPS"), ("coverage", "95 % coverage"))
+    for row, outcome in zip(axes, outcomes, strict=True):
+        table = scores.xs(outcome, level="outcome").loc[methods]
+        for axis, (name, title) in zip(row, panels, strict=True):
+            for prefix, shift, colour, label in (
+                ("", 0.13, TOTAL, "model + bias"),
+                ("model_", -0.13, MODEL, "model alone"),
+            ):
+                values, errors = table[prefix + name], 2 * table[f"{prefix}{name}_se"]
+                axis.errorbar(
+                    values, levels + shift, xerr=errors, fmt="o", ms=4, color=colour, elinewidth=1.2, label=label
+                )
+            if name == "coverage":
+                axis.axvline(0.95, color="0.6", lw=1, ls="--", zorder=0)
+                axis.set_xlim(right=1.02)
+            else:
+                axis.set_xlim(left=0)
+            axis.set(title=title if len(outcomes) == 1 else f"{text(str(outcome))}: {title}")
+            axis.set(yticks=levels, ylim=(0.4, len(methods) + 0.6))
+            axis.set_yticklabels([text(str(one)) for one in methods] if axis is row[0] else [])
+            axis.tick_params(axis="y", length=0)
+            axis.grid(axis="x", color="0.9", lw=0.8, zorder=0)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    return figure
 
 
 @_styled

@@ -240,6 +240,27 @@ class Problem:
             starts=np.vstack([self._starts, *(self.parameters.clipped(one.theta, 1e-6) for one in self.minima)]),
         )
 
+    def subset(self, rows: Any) -> Problem:
+        """The same problem with some rows of the data (numbers or a mask): same domain, noise, priors and simulator."""
+        kept = np.arange(self.data.n)[rows]
+        by_point = None if self.noise.by_point is None else self.noise.by_point[kept]
+        part = Problem(
+            self.data.x[kept],
+            self.data.y[kept],
+            self.simulator.evaluate,
+            dict(zip(self.parameters.names, self.parameters.priors, strict=True)),
+            domain=self.domain,
+            noise_cov=replace(self.noise, observed=self.noise.observed[kept], by_point=by_point),
+            loss_weight=self._weight,
+            outcome_names=self.data.outcome_names,
+            input_names=self.data.input_names,
+            # the minima of all data are good places to start from
+            starts=np.vstack([self._starts, *(self.parameters.clipped(one.theta, 1e-6) for one in self.minima)]),
+        )
+        # shared: it knows its gradient and the form of x already, and counts all calls
+        part.simulator = self.simulator
+        return part
+
     def _sensitivity(self, gradient: Array, weights: Array) -> Sensitivity:
         size = float(np.linalg.norm(self.whiten(self.complete_y))) / np.sqrt(self.data.n)
         # central differences leave about 1e-10 of a zero gradient

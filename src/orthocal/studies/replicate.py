@@ -1,0 +1,134 @@
+"""One replication: simulate a data set, calibrate, and keep what the tables need."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from time import perf_counter, process_time
+from typing import NamedTuple, TypedDict
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ..arrays import Array
+from ..calibrate import calibrate
+from ..errors import OrthocalWarning
+from ..posterior import Posterior
+from .models import StudyModel
+from .registry import Column, Study, study_by_name
+
+#: the draws of a replication are split over so many chains
+CHAINS = 4
+
+
+class Task(NamedTuple):
+    """What to run, by names: it goes to other processes and other machines.
+
+    ``draws`` are the kept ones of all chains together.
+    """
+
+    study: str
+    column: str
+    replication: int
+    seed: int
+    draws: int
+
+
+class ParameterRow(TypedDict):
+    """The posterior of one parameter; ``low`` and ``high`` end its central 95 %."""
+
+    mean: float
+    sd: float
+    low: float
+    high: float
+    covered: bool
+    ess: float
+    rhat: float
+
+
+class Row(TypedDict):
+    """What came of a task; ``parameters`` is empty where ``error`` says why."""
+
+    column: str
+    replication: int
+    parameters: dict[str, ParameterRow]
+    cpu_seconds: float
+    wall_seconds: float
+    error: str | None
+    traceback: str | None
+
+
+def run_task(task: Task) -> Row:
+    """Run one replication. It never raises: an error is a result too, and the others go on."""
+    wall, cpu = perf_counter(), process_time()
+    try:
+        study = study_by_name(task.study)
+        column = study.column(task.column)
+        # one thread a process: the processes share the cores already. Notes to a user would be lost among so many.
+        with threadpool_limits(limits=1), warnings.catch_warnings():
+            warnings.simplefilter("ignore", OrthocalWarning)
+            posterior = _calibrated(task, study, column)
+            cpu, wall = process_time() - cpu, perf_counter() - wall
+            parameters = _parameter_rows(posterior, study.theta_star(column))
+    except Exception as error:
+        return failed_row(task, f"{type(error).__name__}: {error}", traceback.format_exc())
+    return Row(
+        column=task.column,
+        replication=task.replication,
+        parameters=parameters,
+        cpu_seconds=cpu,
+        wall_seconds=wall,
+        error=None,
+        traceback=None,
+    )
+
+
+def failed_row(task: Task, error: str, trace: str | None = None) -> Row:
+    return Row(
+        column=task.column,
+        replication=task.replication,
+        parameters={},
+        cpu_seconds=0.0,
+        wall_seconds=0.0,
+        error=error,
+        traceback=trace,
+    )
+
+
+def data_set(model: StudyModel, seed: int, replication: int) -> tuple[Array, Array]:
+    """Field data x, y of a replication: the same for every method."""
+    return model.simulate(np.random.default_rng(_sequence(seed, replication, 0)))
+
+
+def _calibrated(task: Task, study: Study, column: Column) -> Posterior:
+    x, y = data_set(study.model, task.seed, task.replication)
+    return calibrate(
+        column.problem(study.model, x, y),
+        column.method(),
+        draws=task.draws // CHAINS,
+        chains=CHAINS,
+        seed=int(_sequence(task.seed, task.replication, 1).generate_state(1)[0]),
+        progress=False,
+    )
+
+
+def _sequence(seed: int, replication: int, purpose: int) -> np.random.SeedSequence:
+    """Independent streams for the data (0) and the draws (1) of every replication."""
+    return np.random.SeedSequence(seed, spawn_key=(replication, purpose))
+
+
+def _parameter_rows(posterior: Posterior, theta_star: tuple[float, ...]) -> dict[str, ParameterRow]:
+    summary = posterior.summary()
+    lower, upper = (column for column in summary.columns if str(column).startswith("eti"))
+    return {
+        str(name): ParameterRow(
+            mean=float(row["mean"]),
+            sd=float(row["sd"]),
+            low=float(row[lower]),
+            high=float(row[upper]),
+            covered=bool(row[lower] < truth < row[upper]),
+            ess=float(row["ess_bulk"]),
+            rhat=float(row["r_hat"]),
+        )
+        for (name, row), truth in zip(summary.iterrows(), theta_star, strict=True)
+    }

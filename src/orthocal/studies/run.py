@@ -1,0 +1,119 @@
+"""Run what is missing of a study, and write its pages."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from .. import __version__
+from ..errors import InputError
+from ..progress import progress_bar, progress_shown
+from .pages import write_pages
+from .registry import Study, columns_by_key
+from .replicate import CHAINS, Row, Task
+from .results import Results, Settings
+from .workers import Replications, Workers
+
+#: of the paper's study, but for the seed
+DEFAULT = Settings(seed=1, draws=5000, replications=100, methods=())
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asks for; None is what the folder was asked for last, or the paper's choice."""
+
+    replications: int | None = None
+    methods: tuple[str, ...] | None = None
+    seed: int | None = None
+    draws: int | None = None
+    retry: bool = False
+
+    def __post_init__(self) -> None:
+        if self.replications is not None and self.replications < 1:
+            raise InputError(f"--replications {self.replications}: give at least 1")
+        if self.seed is not None and self.seed < 0:
+            raise InputError(f"--seed {self.seed}: give a whole number that is not negative")
+        if self.draws is not None and (self.draws < 4 * CHAINS or self.draws % CHAINS):
+            raise InputError(f"--draws {self.draws}: give a multiple of {CHAINS} (the chains), at least {4 * CHAINS}")
+
+    def settings(self, study: Study, before: Settings | None, folder: Path) -> Settings:
+        """The settings of this run. A folder has one seed and one number of draws for a study."""
+        last = before or DEFAULT
+        for name, given, stored in (("seed", self.seed, last.seed), ("draws", self.draws, last.draws)):
+            if before and given is not None and given != stored:
+                raise InputError(
+                    f"--{name} {given}: {folder} holds {study.name} with {name} {stored}; "
+                    "leave the option out to go on with it, or give another --out"
+                )
+        keys = self.methods if self.methods is not None else last.methods or None
+        return Settings(
+            seed=last.seed if self.seed is None else self.seed,
+            draws=last.draws if self.draws is None else self.draws,
+            replications=self.replications or last.replications,
+            methods=tuple(column.key for column in columns_by_key(study, keys)),
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run left: its page, and the replications that failed."""
+
+    page: str
+    failures: list[Row]
+
+
+def run_study(
+    study: Study,
+    request: Request,
+    folder: Path,
+    start_workers: Callable[[], Workers],
+    say: Callable[[str], None] = lambda _: None,
+) -> Outcome:
+    """Run the replications that ``folder`` does not have yet, and write the pages from all it has."""
+    with Results(folder) as results:
+        settings = request.settings(study, results.settings(study.name), folder)
+        results.set_settings(study.name, settings)
+        tasks = _missing(study, settings, results.rows(study.name), request.retry)
+        total = settings.replications * len(settings.methods)
+        if tasks:
+            with start_workers() as workers:
+                say(f"{study.name}: {len(tasks)} of {total} replications to run, {workers.words}")
+                _run(study, tasks, workers, results)
+        else:
+            say(f"{study.name}: all {total} replications are there")
+        page = write_pages(study, results, settings, folder)
+        return Outcome(page, [row for row in results.rows(study.name) if row["error"] is not None])
+
+
+def _missing(study: Study, settings: Settings, rows: list[Row], retry: bool) -> list[Task]:
+    """What is left to do, all methods of a replication together: a run that is cut short can compare them."""
+    done = {(row["column"], row["replication"]) for row in rows if not (retry and row["error"] is not None)}
+    return [
+        Task(study.address, key, replication, settings.seed, settings.draws)
+        for replication in range(1, settings.replications + 1)
+        for key in settings.methods
+        if (key, replication) not in done
+    ]
+
+
+def _run(study: Study, tasks: list[Task], workers: Workers, results: Results) -> None:
+    machine = _machine(workers)
+    last = perf_counter()
+    with progress_shown(True):
+        for task, row in progress_bar(Replications(tasks, workers), study.name):
+            now = perf_counter()
+            results.add(study.name, task, row, machine, now - last)
+            last = now
+
+
+def _machine(workers: Workers) -> str:
+    return (
+        f"{workers.words}; {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, "
+        f"NumPy {np.__version__}, orthocal {__version__}"
+    )

@@ -1,0 +1,385 @@
+"""Where runs are made: processes of our own, threads, any ``concurrent.futures.Executor``, or a Dask cluster.
+
+A run is handed out only when a worker is free, so that a campaign of any length can be stopped.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from concurrent.futures import (
+    ALL_COMPLETED,
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
+from importlib import import_module
+from multiprocessing import connection
+from multiprocessing.context import BaseContext
+from threading import Thread
+from time import monotonic
+from types import TracebackType
+from typing import Any, Protocol, Self
+from warnings import warn
+
+from .errors import InputError, OrthocalError, OrthocalWarning
+from .external import Program, end_group, stop_programs
+from .run_task import RunResult, Task, Work, failed_result, now
+
+#: seconds to wait for a cluster and its first worker, and for a process to end by itself
+PATIENCE = 15
+
+KEPT = "what had finished is kept: the same command goes on from there"
+
+Finished = list[tuple[Task, RunResult]]
+
+
+class Workers(Protocol):
+    """Where runs are made."""
+
+    @property
+    def width(self) -> int:
+        """Number of runs to have in flight."""
+
+    def submit(self, task: Task) -> None:
+        """Start a run, or have it started as soon as a worker is free."""
+
+    def finished(self) -> Finished:
+        """Wait until something has happened; the runs that have finished, perhaps none."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class ProcessWorkers:
+    """Processes of our own, one run at a time each: a run that hangs or kills its process costs no other run."""
+
+    def __init__(self, work: Work, jobs: int) -> None:
+        self.width = jobs
+        self._work, self._context = work, _context(work)
+        self._idle: list[_Child] = []
+        self._busy: dict[Any, _Child] = {}
+
+    def submit(self, task: Task) -> None:
+        child = self._idle.pop() if self._idle else _Child(self._context, self._work)
+        # listed first: an interrupt must find every process
+        self._busy[child.pipe] = child
+        child.start(task)
+
+    def finished(self) -> Finished:
+        deadlines = [child.deadline for child in self._busy.values() if child.deadline is not None]
+        patience = max(0.0, min(deadlines) - monotonic()) if deadlines else None
+        done: Finished = []
+        for pipe in connection.wait(list(self._busy), patience):
+            child = self._busy[pipe]
+            result = child.receive()
+            if result is not None:
+                done.append((child.task, result))
+                del self._busy[pipe]
+                if child.alive:
+                    self._idle.append(child)
+        for pipe, child in list(self._busy.items()):
+            if child.deadline is not None and monotonic() >= child.deadline and not child.pipe.poll():
+                done.append((child.task, child.time_out()))
+                del self._busy[pipe]
+        return done
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for child in self._busy.values():
+            child.end()
+        for child in self._idle:
+            child.dismiss()
+
+
+class _Child:
+    """A process that makes one run after the other."""
+
+    def __init__(self, context: BaseContext, work: Work) -> None:
+        self._timeout = work.timeout
+        self.pipe, far = context.Pipe()
+        process: Any = context.Process  # type: ignore[attr-defined]
+        self._process = process(target=_serve, args=(far, work), name="orthocal run")
+        self._process.start()
+        far.close()
+        self._ready, self.alive = False, True
+        self.deadline: float | None = None
+
+    def start(self, task: Task) -> None:
+        self.task, self._started, self._clock = task, now(), monotonic()
+        try:
+            self.pipe.send(task)
+        except OSError:
+            # it has died; `receive` will find that out
+            return
+        if self._ready:
+            self._set_deadline()
+
+    def receive(self) -> RunResult | None:
+        """The result; None if the process has only said that it is there."""
+        try:
+            message = self.pipe.recv()
+        except (EOFError, OSError):
+            return self._death()
+        if isinstance(message, RunResult):
+            self.deadline = None
+            return message
+        self._ready, self._clock = True, monotonic()
+        self._set_deadline()
+        return None
+
+    def _set_deadline(self) -> None:
+        self.deadline = None if self._timeout is None else monotonic() + self._timeout
+
+    def time_out(self) -> RunResult:
+        self.end()
+        return failed_result(
+            f"no result after {self._timeout:g} s (time-out)", monotonic() - self._clock, self._started
+        )
+
+    def _death(self) -> RunResult:
+        self._process.join(PATIENCE)
+        code = self._process.exitcode
+        self.end()
+        if not self._ready:
+            raise OrthocalError(
+                f"a process for the runs ended (code {code}) before it could start. Where a script calls oc.campaign, "
+                'the call must stand below `if __name__ == "__main__":`, and the simulator in a module that can be '
+                "imported; or give executor=concurrent.futures.ThreadPoolExecutor()"
+            )
+        how = f"by signal {-code}" if isinstance(code, int) and code < 0 else f"with code {code}"
+        words = f"its process ended {how}: a crash, or not enough memory?"
+        return failed_result(words, monotonic() - self._clock, self._started)
+
+    def end(self) -> None:
+        """Kill it, and what it has started."""
+        self.alive = False
+        if self._ready and self._process.is_alive():
+            end_group(self._process.pid)
+        self._process.kill()
+        self._process.join()
+        self.pipe.close()
+
+    def dismiss(self) -> None:
+        """Let it end by itself."""
+        self.pipe.close()
+        self._process.join(PATIENCE)
+        if self._process.is_alive():
+            self.end()
+
+
+def _serve(pipe: Any, work: Work) -> None:
+    """Of a process: make runs until the pipe closes."""
+    # a group of its own: Ctrl-C is the campaign's business, and a time-out can end all that a run has started
+    os.setsid()
+
+    def end_with_parent() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+            end_group(os.getpid())
+
+    Thread(target=end_with_parent, daemon=True).start()
+    pipe.send("ready")
+    while True:
+        try:
+            task = pipe.recv()
+        except (EOFError, OSError):
+            return
+        pipe.send(work(task))
+
+
+def _context(work: Work) -> BaseContext:
+    """How to start processes: afresh where the simulator can be sent to them, else as copies of this one."""
+    module = getattr(work.simulator, "__module__", None)
+    try:
+        pickle.dumps(work)
+        sendable = module != "__main__"
+    except Exception:  # a lambda, a closure, a notebook's function
+        sendable = False
+    if sendable:
+        # a copy would share the numerical libraries' threads, and could hang in them
+        return multiprocessing.get_context("spawn")
+    if "fork" in multiprocessing.get_all_start_methods() and sys.platform == "linux":
+        return multiprocessing.get_context("fork")
+    if module == "__main__" and getattr(sys.modules["__main__"], "__file__", None):
+        return multiprocessing.get_context("spawn")
+    raise InputError(
+        "the simulator cannot be sent to other processes: define it by `def` in a module of its own, "
+        "or give executor=concurrent.futures.ThreadPoolExecutor()"
+    )
+
+
+class ExecutorWorkers:
+    """Any executor; it stays open, it is its owner's."""
+
+    def __init__(self, executor: Executor, work: Work, width: int) -> None:
+        self.executor, self._work, self._width = executor, work, width
+        self._in_flight: dict[Future[RunResult], Task] = {}
+        # runs whose pool broke, and the workers that take them over
+        self._lost: list[Task] = []
+        self._instead: Workers | None = None
+
+    @property
+    def width(self) -> int:
+        return self._width
+
+    def submit(self, task: Task) -> None:
+        if self._instead is not None:
+            self._instead.submit(task)
+            return
+        try:
+            self._in_flight[self.executor.submit(self._work, task)] = task
+        except BrokenExecutor:
+            self._lost.append(task)
+        except RuntimeError as error:
+            raise InputError(f"the executor takes no runs: {error}; {KEPT}") from None
+
+    def finished(self) -> Finished:
+        if self._instead is not None:
+            return self._instead.finished()
+        done: Finished = []
+        # all futures of a broken pool are done soon, some of them well
+        for future in wait(self._in_flight, return_when=ALL_COMPLETED if self._lost else FIRST_COMPLETED).done:
+            task = self._in_flight.pop(future)
+            try:
+                done.append((task, future.result()))
+            except BrokenExecutor:
+                self._lost.append(task)
+            except CancelledError:
+                raise OrthocalError(f"the executor or cluster is gone; {KEPT}") from None
+            except Exception as error:
+                # Dask gives up a run that has killed several workers, and a worker may fail to load the simulator
+                done.append((task, failed_result(f"{type(error).__name__}: {error}")))
+        if self._lost and not self._in_flight:
+            self._go_on()
+        return done
+
+    def _go_on(self) -> None:
+        """Go on after a worker died. A broken pool does not say which run broke it; processes of our own do."""
+        if not isinstance(self.executor, ProcessPoolExecutor):
+            raise OrthocalError(f"the executor is broken, a worker has died; {KEPT}")
+        warn(
+            "a process of the executor died, and with it all of them: the runs go on in processes of orthocal's own",
+            OrthocalWarning,
+            stacklevel=2,
+        )
+        program = isinstance(self._work.simulator, Program)
+        self._instead = (ThreadWorkers if program else ProcessWorkers)(self._work, self._width)
+        for task in self._lost:
+            self._instead.submit(task)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for future in self._in_flight:
+            future.cancel()
+        stop_programs(self._work.campaign)
+        if self._instead is not None:
+            self._instead.__exit__(kind, error, trace)
+
+
+class ThreadWorkers(ExecutorWorkers):
+    """Threads of this process: enough for programs, which are processes themselves."""
+
+    def __init__(self, work: Work, jobs: int) -> None:
+        super().__init__(ThreadPoolExecutor(jobs, "orthocal-run"), work, jobs)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        self.executor.shutdown(cancel_futures=True)
+
+
+class DaskWorkers(ExecutorWorkers):
+    """The workers of a Dask cluster; Dask itself makes the runs of a killed worker again."""
+
+    def __init__(self, address: str, work: Work) -> None:
+        try:
+            # an extra, and without types
+            distributed: Any = import_module("distributed")
+        except ImportError:
+            raise InputError("a cluster needs Dask: pip install 'orthocal[dask]'") from None
+        try:
+            # a client that is made for a wrong address complains again when the program ends
+            distributed.comm.resolve_address(address)
+            self._client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            raise InputError(f"cluster {address}: there is no Dask scheduler ({error})") from None
+        try:
+            self._client.wait_for_workers(1, timeout=PATIENCE)
+            # a run that is made again is another task for Dask, which would give back the first result
+            super().__init__(self._client.get_executor(pure=False), work, 1)
+        except TimeoutError:
+            self._client.close()
+            raise InputError(f"cluster {address}: it has no workers, start one with `dask worker`") from None
+
+    @property
+    def width(self) -> int:
+        try:
+            threads: dict[str, int] = self._client.nthreads()
+        except OSError:
+            raise OrthocalError(f"the Dask cluster is gone; {KEPT}") from None
+        # two a thread, so that none waits for the next run; workers come and go
+        return 2 * max(1, sum(threads.values()))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        # a client that has lost its scheduler logs a traceback; our error says it in a line
+        loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
+        levels = [logger.level for logger in loggers]
+        try:
+            for logger in loggers:
+                logger.setLevel(logging.CRITICAL)
+            self._client.close()
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
+
+
+def start_workers(work: Work, executor: Executor | None, jobs: int | None, cluster: str | None) -> Workers:
+    """The workers of a campaign: those that were given, or processes, or threads for a program."""
+    if executor is not None and cluster is not None:
+        raise InputError("executor and cluster both say where the runs are made: leave one of them out")
+    if jobs is not None and jobs < 1:
+        raise InputError(f"jobs={jobs}: give at least 1")
+    program = isinstance(work.simulator, Program)
+    if work.timeout is not None and not program and (executor is not None or cluster is not None):
+        raise InputError(
+            "timeout: a Python function can be ended only in processes of orthocal's own; leave executor and cluster "
+            "out, or make the simulator an oc.Program"
+        )
+    if cluster is not None:
+        return DaskWorkers(cluster, work)
+    # the cores that this process may use, where the system says
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if executor is None:
+        own: Callable[[Work, int], Workers] = ThreadWorkers if program else ProcessWorkers
+        return own(work, jobs or cores)
+    if not isinstance(executor, Executor):
+        raise InputError(f"executor={executor!r}: give a concurrent.futures.Executor, or None")
+    # the two standard pools know their size; for others the number of runs in flight is `jobs`
+    size = getattr(executor, "_max_workers", None)
+    return ExecutorWorkers(executor, work, jobs or (size if isinstance(size, int) else cores))
