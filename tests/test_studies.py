@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from orthocal.studies import MODEL1, TWO_OUTCOMES
+from orthocal.studies import MODEL1, MODEL2, MODEL3, TWO_OUTCOMES
 from orthocal.studies.models import TWO_OUTCOMES_PRECISION, TWO_OUTCOMES_SECOND
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(60)
@@ -36,4 +36,14 @@ def test_the_noise_has_its_covariance():
     x, y = TWO_OUTCOMES.simulate(np.random.default_rng(0), 20_000)
     np.testing.assert_allclose(
         np.cov(y - TWO_OUTCOMES.truth(x), rowvar=False), [[0.04, 0.012], [0.012, 0.04]], rtol=0.06
+    )
+
+
+@pytest.mark.parametrize("model", [MODEL1, MODEL2, MODEL3, TWO_OUTCOMES], ids=lambda model: model.name)
+def test_gradients_agree_with_differences(model):
+    x, y = model.simulate(np.random.default_rng(0), 20)
+    problem = model.problem(x, y)
+    theta = np.array(model.theta_star) * 1.1
+    np.testing.assert_allclose(
+        problem.simulator.gradient(x, theta), problem.simulator.difference_gradient(x, theta), rtol=1e-6, atol=1e-8
     )

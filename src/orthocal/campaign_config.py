@@ -18,7 +18,7 @@ import pandas as pd
 from pydantic import BeforeValidator, Field, ValidationError
 
 from .arrays import Array
-from .config import Columns, Section, _as_list, _columns, _in_words, _prior, _read_table, load_function
+from .config import Columns, Section, _columns, _in_words, _prior, _read_table, load_function
 from .design import design
 from .errors import ConfigError
 from .external import Program
@@ -28,12 +28,16 @@ class FunctionSection(Section):
     function: str
 
 
+def _one_or_more(value: Any) -> Any:
+    return [value] if isinstance(value, str | int) else value
+
+
 class ProgramSection(Section):
     command: str | list[str]
     input_template: str | None = None
     output: str = "output.csv"
-    columns: Annotated[list[str | int] | None, BeforeValidator(lambda value: _as_list(value))] = None
-    files: list[str] = []
+    columns: Annotated[list[str | int] | None, BeforeValidator(_one_or_more)] = None
+    files: list[str] = Field(default_factory=list)
     folder: str | None = None
     keep: Literal["none", "failed", "all"] = "none"
 
@@ -42,7 +46,7 @@ class DesignSection(Section):
     kind: Literal["sobol", "lhs", "grid"] = "sobol"
     n: int | list[int] | None = None
     seed: int = 0
-    bounds: dict[str, tuple[float, float]] = {}
+    bounds: dict[str, tuple[float, float]] = Field(default_factory=dict)
     file: str | None = None
 
 
@@ -73,7 +77,7 @@ class CampaignFile(Section):
     x: PointsSection
     run: RunSection = RunSection()
     outcomes: OutcomesSection | None = None
-    units: dict[str, str] = {}
+    units: dict[str, str] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,8 @@ class FileFunction:
 
     def identity(self) -> tuple[str, str]:
         """The reference, and a digest of the whole file, without its comments and layout."""
-        assert self._function is not None
+        # a mistake in the file shows now, and not in every run
+        _ = self._function
         text = (self.folder / self.reference.rpartition(":")[0]).read_text(encoding="utf-8")
         return self.reference, hashlib.sha256(ast.unparse(ast.parse(text)).encode()).hexdigest()
 
@@ -138,10 +143,11 @@ def build_campaign(config: CampaignFile, folder: Path) -> dict[str, Any]:
 
 
 def _simulator(config: CampaignFile, folder: Path) -> FileFunction | Program:
+    if config.program is not None:
+        return Program(**config.program.model_dump(), base=folder)
     if config.simulator is not None:
         return FileFunction(config.simulator.function, folder)
-    assert config.program is not None
-    return Program(**config.program.model_dump(), base=folder)
+    raise ConfigError("give either [simulator] or [program]")
 
 
 def _design(config: CampaignFile, folder: Path) -> pd.DataFrame:

@@ -79,17 +79,25 @@ def _conclude(settings: dict[str, Any], export: Path | None, show: bool) -> None
         # the design may have grown since the store was last written
         missing = max(0, planned - found.done - found.failed)
         typer.echo(_in_words(found._replace(missing=missing)))
-        if export is not None and found.done:
+        if export is not None and not found.done:
+            typer.echo("no run has gone well yet: nothing is exported", err=True)
+        elif export is not None:
             names = campaign_outcome_names(settings["simulator"], settings["outcome_names"])
             typer.echo(f"Runs: {store.table(names, settings['units']).save(export)}")
     if found.failed:
         for number, error in found.errors[:MOST_LISTED]:
-            typer.echo(f"  run {number}: {error}", err=True)
+            typer.echo(f"  run {number}: {_one_line(error)}", err=not show)
         if found.failed > MOST_LISTED:
-            typer.echo(f"  and {found.failed - MOST_LISTED} more, in {settings['store']}", err=True)
+            typer.echo(f"  and {found.failed - MOST_LISTED} more, in {settings['store']}", err=not show)
         if not show:
             typer.echo("error: some runs failed; try them again with --retry", err=True)
             raise typer.Exit(1)
+
+
+def _one_line(error: str) -> str:
+    """How an error begins and ends: a program's last words are at its end."""
+    words = " ".join(error.split())
+    return words if len(words) <= 300 else f"{words[:120]} ... {words[-160:]}"
 
 
 def _in_words(found: Status) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,9 @@ seed = 1
 def demo_problem(seed: int) -> Problem:
     """100 noisy observations of y_R(x) = 4x + x sin 5x, and the simulator f = theta x, which cannot bend."""
     x, y = MODEL1.simulate(np.random.default_rng(seed))
-    return MODEL1.problem(x, y, noise_cov="estimate", input_names="x", outcome_names="y")
+    # without its gradient, as in the file: both give the same draws
+    model = replace(MODEL1, gradient=None)
+    return model.problem(x, y, noise_cov="estimate", input_names="x", outcome_names="y")
 
 
 def write_demo_files(problem: Problem, folder: Path) -> None:

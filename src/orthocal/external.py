@@ -108,6 +108,7 @@ class Program:
         if unused and not uses_all:
             raise InputError(
                 f"parameter {unused[0]!r} is not used: neither the command nor the template has {{{unused[0]}}}"
+                + (" (in quotes, because of the space)" if " " in unused[0] else "")
             )
         try:
             _filled(text, dict.fromkeys(names, 1.0))
@@ -304,8 +305,11 @@ def _read(path: Path, columns: list[str | int] | None, input_names: Sequence[str
         if path.suffix == ".npy":
             table: Any = np.load(path, allow_pickle=False)
         elif path.suffix == ".csv":
-            table = pd.read_csv(path, skipinitialspace=True)
+            table = pd.read_csv(path, skipinitialspace=True).rename(columns=lambda name: str(name).strip())
             chosen = [one for one in table.columns if one not in input_names] if columns is None else columns
+            absent = [str(one) for one in chosen if str(one) not in table.columns]
+            if absent:
+                raise SimulatorError(f"{path.name} has no column {absent[0]!r}; there are: {', '.join(table.columns)}")
             return as_floats(table[[str(one) for one in chosen]], path.name)
         else:
             table = np.loadtxt(path, ndmin=2)

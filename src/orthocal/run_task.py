@@ -45,6 +45,9 @@ class RunResult(NamedTuple):
     finished: str
 
 
+Finished = list[tuple[Task, RunResult]]
+
+
 class Identity(NamedTuple):
     """Which simulator it is: a name for people, and a digest of its code."""
 

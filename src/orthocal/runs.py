@@ -193,7 +193,7 @@ class RunTable:
             raise InputError("the table has no rows")
         runs = _grouped(frame[RUN] if RUN in frame.columns else None, parameters)
         for rows in runs:
-            if (parameters[rows] != parameters[rows[0]]).any():
+            if not np.array_equal(parameters[rows], np.tile(parameters[rows[0]], (len(rows), 1)), equal_nan=True):
                 raise InputError(f"run {frame[RUN].iloc[rows[0]]} has several values of one parameter")
         return cls(
             parameters[[rows[0] for rows in runs]],

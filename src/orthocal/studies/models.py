@@ -16,6 +16,7 @@ from ..arrays import Array
 from ..domain import Box
 from ..parameters import Distribution
 from ..problem import Problem
+from ..simulator import Simulator
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class StudyModel:
         Of every outcome, and between every two.
     q
         Number of outcomes.
+    gradient
+        df/dtheta, (m, p) or (m, q, p).
     """
 
     name: str
@@ -43,6 +46,7 @@ class StudyModel:
     noise_sd: float = 0.2
     noise_correlation: float = 0.0
     q: int = 1
+    gradient: Callable[[Array, Array], Array] | None = None
 
     @property
     def noise_cov(self) -> Array:
@@ -60,7 +64,8 @@ class StudyModel:
     def problem(self, x: Array, y: Array, **changes: Any) -> Problem:
         """The calibration problem of the paper: known noise, the unit cube."""
         settings: dict[str, Any] = {"domain": Box(0, 1), "noise_cov": self.noise_cov}
-        return Problem(x, y, self.simulator, self.parameters, **{**settings, **changes})
+        simulator = self.simulator if self.gradient is None else Simulator(self.simulator, self.gradient)
+        return Problem(x, y, simulator, self.parameters, **{**settings, **changes})
 
 
 def _model2(x: Array, theta: Array) -> Array:
@@ -68,11 +73,18 @@ def _model2(x: Array, theta: Array) -> Array:
     return np.asarray(7 * np.sin(2 * np.pi * theta[0] - np.pi) ** 2 + 2 * (2 * np.pi * theta[1] - np.pi) ** 2 * wave)
 
 
+def _model2_gradient(x: Array, theta: Array) -> Array:
+    wave = np.sin(2 * np.pi * x[:, 0] - np.pi)
+    first = np.full(len(x), 14 * np.pi * np.sin(4 * np.pi * theta[0] - 2 * np.pi))
+    return np.column_stack([first, 8 * np.pi * (2 * np.pi * theta[1] - np.pi) * wave])
+
+
 MODEL1 = StudyModel(
     name="Model 1",
     d=1,
     truth=lambda x: 4 * x[:, 0] + x[:, 0] * np.sin(5 * x[:, 0]),
     simulator=lambda x, theta: theta[0] * x[:, 0],
+    gradient=lambda x, theta: x,
     # 4 + 3 ∫ x^2 sin(5x) dx, in closed form
     theta_star=(4 + 3 * ((2 / 125 - 1 / 5) * np.cos(5) + 2 / 25 * np.sin(5) - 2 / 125),),
     parameters={"theta": stats.norm(0, 10)},
@@ -85,6 +97,7 @@ MODEL2 = StudyModel(
     d=1,
     truth=lambda x: _model2(x, np.array([0.2, 0.3])),
     simulator=_model2,
+    gradient=_model2_gradient,
     theta_star=(0.2, 0.3),
     parameters={"theta1": stats.uniform(0, 1), "theta2": stats.uniform(0, 1)},
 )
@@ -101,6 +114,7 @@ MODEL3 = StudyModel(
     d=5,
     truth=lambda x: _model3(x, np.array([10.0, 20.0])),
     simulator=_model3,
+    gradient=lambda x, theta: np.column_stack([np.sin(x[:, 0] * x[:, 1]), (x[:, 2] - 0.5) ** 2]),
     theta_star=(10.0, 20.0),
     parameters={"theta1": stats.norm(0, 10), "theta2": stats.norm(0, 10)},
 )
@@ -110,12 +124,18 @@ def _two_outcomes(x: Array, theta: Array) -> Array:
     return np.column_stack([theta[0] * x[:, 0], stats.norm.cdf(theta[0] * (x[:, 0] - 0.5))])
 
 
+def _two_outcomes_gradient(x: Array, theta: Array) -> Array:
+    centred = x[:, 0] - 0.5
+    return np.stack([x, (stats.norm.pdf(theta[0] * centred) * centred)[:, None]], axis=1)
+
+
 # the paper's supplement; theta* is for the identity as W, with W = Sigma_F^-1 it is TWO_OUTCOMES_PRECISION
 TWO_OUTCOMES = StudyModel(
     name="two outcomes",
     d=1,
     truth=lambda x: np.column_stack([4 * x + x * np.sin(5 * x), 1 / (1 + np.exp(-6 * (x - 0.5)))]),
     simulator=_two_outcomes,
+    gradient=_two_outcomes_gradient,
     theta_star=(3.565335,),
     parameters={"theta": stats.norm(0, 10)},
     noise_correlation=0.3,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import traceback
 import warnings
 from time import perf_counter, process_time
@@ -19,6 +20,8 @@ from .registry import Column, Study, study_by_name
 
 #: the draws of a replication are split over so many chains
 CHAINS = 4
+#: memory is tidied up in every so many replications
+COLLECTED = 5
 
 
 class Task(NamedTuple):
@@ -60,6 +63,9 @@ class Row(TypedDict):
 
 def run_task(task: Task) -> Row:
     """Run one replication. It never raises: an error is a result too, and the others go on."""
+    if task.replication % COLLECTED == 0:
+        # results hold themselves in circles of references, which the collector would find late
+        gc.collect()
     wall, cpu = perf_counter(), process_time()
     try:
         study = study_by_name(task.study)
