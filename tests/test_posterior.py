@@ -114,7 +114,7 @@ def test_a_file_holds_everything_but_the_simulator(posterior, tmp_path):
     assert str(loaded.check()) == str(posterior.check())
     with pytest.raises(InputError, match="holds no simulator"):
         loaded.predict([0.5])
-    again = oc.load(path, simulator=MODEL2.simulator)
+    again = oc.load(path, simulator=oc.Simulator(MODEL2.simulator, MODEL2.gradient))
     np.testing.assert_array_equal(
         again.predict([0.3, 0.7])["observation"], posterior.predict([0.3, 0.7])["observation"]
     )

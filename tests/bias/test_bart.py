@@ -263,7 +263,7 @@ def test_pbart_posteriors_can_be_saved_and_predict(tmp_path):
     x, y = MODEL1.simulate(np.random.default_rng(2), n=40)
     posterior = oc.calibrate(MODEL1.problem(x, y), oc.methods.Projected(oc.bias.BART(trees=20)), draws=30, seed=1)
     np.testing.assert_allclose(posterior.predict(x)["bias"], posterior.data["posterior"]["bias"], atol=1e-10)
-    loaded = oc.load(posterior.save(tmp_path / "fit.nc"), simulator=MODEL1.simulator)
+    loaded = oc.load(posterior.save(tmp_path / "fit.nc"), simulator=oc.Simulator(MODEL1.simulator, MODEL1.gradient))
     np.testing.assert_array_equal(loaded.predict([0.3])["mean"], posterior.predict([0.3])["mean"])
 
 

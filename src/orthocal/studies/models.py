@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
+from scipy.special import ndtr
 
 from ..arrays import Array
 from ..domain import Box
@@ -121,12 +122,13 @@ MODEL3 = StudyModel(
 
 
 def _two_outcomes(x: Array, theta: Array) -> Array:
-    return np.column_stack([theta[0] * x[:, 0], stats.norm.cdf(theta[0] * (x[:, 0] - 0.5))])
+    return np.column_stack([theta[0] * x[:, 0], ndtr(theta[0] * (x[:, 0] - 0.5))])
 
 
 def _two_outcomes_gradient(x: Array, theta: Array) -> Array:
     centred = x[:, 0] - 0.5
-    return np.stack([x, (stats.norm.pdf(theta[0] * centred) * centred)[:, None]], axis=1)
+    density = np.exp(-0.5 * (theta[0] * centred) ** 2) / np.sqrt(2 * np.pi)
+    return np.stack([x, (density * centred)[:, None]], axis=1)
 
 
 # the paper's supplement; theta* is for the identity as W, with W = Sigma_F^-1 it is TWO_OUTCOMES_PRECISION
