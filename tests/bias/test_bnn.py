@@ -14,7 +14,6 @@ from orthocal.bias.base import Setting
 from orthocal.bias.bnn import BNN, BNNSampler, Network
 from orthocal.errors import InputError
 from orthocal.studies import MODEL1
-from orthocal.testing import check_bias_prior
 
 
 def setting(x, nodes=None, noise_var=None, residual=None, unit=1.0):
@@ -373,10 +372,6 @@ def test_restored_samplers_predict_the_same():
     np.testing.assert_array_equal(again.predict(rng, records, points), sampler.predict(rng, records, points))
     assert again.settings() == sampler.settings()
     assert again.findings() == sampler.findings()
-
-
-def test_it_keeps_the_contract():
-    check_bias_prior(BNN(hidden=8))
 
 
 def test_pbnn_on_model_1():

@@ -171,8 +171,9 @@ def _comparison(printed: Mapping[str, Printed]) -> tuple[Column, ...]:
         column("pbmars", "PBMARS", _projected(bias.BMARS)),
         *(column(f"ogp{end}", f"OGP({text})", _named("OGP", nu=nu, **_KERNEL)) for end, (nu, text) in _NUS.items()),
         column("sgasp", "S-GaSP", _named("SGaSP", nu=1.5, **_KERNEL)),
-        # the paper's hyperparameters are those of a bias; PCAL's process is y_R itself
+        # sd 1 and length 1/2 suit a bias; PCAL's process is y_R itself, which has another size
         column("pcal", "PCAL", _named("PCAL", nu=1.5)),
+        column("pcal-given", "PCAL, sd 1, length 1/2", _named("PCAL", nu=1.5, **_KERNEL)),
         column("psoftbart", "PSoftBART", _projected(bias.SoftBART)),
         column("ko", "KO", _named("KO", nu=1.5, **_KERNEL)),
         column("none", "no bias", _named("NoBias")),
