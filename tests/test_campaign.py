@@ -311,6 +311,7 @@ def dies_at_2(x, theta):
     return theta[0] * x
 
 
+@pytest.mark.slow
 def test_a_broken_pool_of_the_user_does_not_end_the_campaign(tmp_path, signs):
     pool = ProcessPoolExecutor(1, get_context("spawn"))
     with pytest.warns(OrthocalWarning) as caught:

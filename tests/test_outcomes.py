@@ -64,6 +64,7 @@ def test_under_the_identity_the_unit_does_matter():
 
 @pytest.mark.parametrize("weight", ["noise-precision", "identity"])
 @pytest.mark.parametrize("holes", [False, True], ids=["complete", "holes"])
+@pytest.mark.slow
 def test_the_order_of_outcomes_and_points_does_not_matter(weight, holes):
     """What the sampler is built from is the same; means of 8000 draws agree within 5 Monte-Carlo errors."""
     x, y = field_data()

@@ -130,6 +130,7 @@ def test_a_truncated_file_is_one_clear_error(model1_posterior, tmp_path):
             oc.load(path)
 
 
+@pytest.mark.slow
 def test_flipped_bytes_are_noticed_or_harmless(model1_posterior, tmp_path):
     """Wherever a byte is changed, loading gives the same posterior or a FileError, never something else."""
     path = model1_posterior.save(tmp_path / "fit.nc")

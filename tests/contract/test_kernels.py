@@ -193,6 +193,7 @@ def test_laplace_refines_where_the_linearisation_is_poor():
     assert np.mean(accepted) > 0.3
 
 
+@pytest.mark.slow
 def test_slice_sampling_is_reversible_where_the_bracket_is_far_too_short():
     """A flat target from its own law: the share in the outer fifth stays 0.2 to within 4.5 standard errors."""
     target = Target({"t": stats.uniform(0, 1)}, lambda t: 0 * t[0] * np.ones(1), np.zeros(1), 1.0)

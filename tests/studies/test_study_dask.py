@@ -32,6 +32,7 @@ def figures(folder, name):
         return {row["replication"]: row["parameters"] for row in results.rows(name)}
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_nothing(cluster, tmp_path, fake_folder):
     request = Request(replications=30, draws=40)
     log = fake_folder / "log"

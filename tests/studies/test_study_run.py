@@ -30,6 +30,7 @@ def small_x(study, replications, seed=1):
     return [r for r in range(1, replications + 1) if data_set(study.model, seed, r)[0][0, 0] < 0.5]
 
 
+@pytest.mark.slow
 def test_one_and_two_processes_give_the_same_rows(tmp_path):
     study = STUDIES["table1"]
     request = Request(replications=2, draws=40, methods=("pgp32", "pbart"))
