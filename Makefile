@@ -1,7 +1,8 @@
 # Every target sets up what it needs: a machine with python3 and the package index is enough.
 PYTHON ?= python3
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest -n auto
+# one BLAS thread a process: the tests share the cores already
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 .PHONY: help venv demo test test-slow bench lint clean
 
