@@ -167,7 +167,7 @@ def test_failed_runs_are_kept_with_their_error(tmp_path, signs):
     with RunStore(tmp_path / "runs.db") as store:
         status = store.status()
     assert (status.done, status.failed, status.missing) == (3, 1, 0)
-    assert status.mean_seconds is not None
+    assert 0 <= status.mean_seconds < 60
 
 
 def scaled(factor):

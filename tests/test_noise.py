@@ -274,7 +274,7 @@ def test_errors_of_every_cell():
     errors = np.array([[0.1, 2.0], [0.4, np.nan], [0.1, 2.0]])
     observed = np.array([[True, True], [True, False], [True, True]])
     noise = noise_from_errors(errors, observed)
-    assert noise.by_point is not None
+    np.testing.assert_allclose(noise.by_point[1, 0, 0], 0.16)
     np.testing.assert_allclose(np.diag(noise.cov), [np.exp(np.mean(np.log([0.01, 0.16, 0.01]))), 4.0])
     np.testing.assert_allclose(noise.variances[:, 0] * noise.cov[0, 0], [0.01, 0.16, 0.01])
     np.testing.assert_allclose(noise.variances[:, 1] * noise.cov[1, 1], [4.0, np.inf, 4.0])
