@@ -8,7 +8,7 @@ from orthocal.gaussian_process import (
     LIKELIHOOD_POINTS,
     SMOOTHNESSES,
     Hyperparameters,
-    _restricted_deviance,
+    restricted_deviance,
     check_smoothness,
     correlation,
     correlation_slopes,
@@ -119,7 +119,7 @@ def test_restricted_deviance_is_that_of_the_contrasts(nu, rank):
         return function(VALUES) - function(VALUES + SHIFT)
 
     # the two differ by log|B'B|, which does not depend on the hyperparameters
-    ours = difference(lambda values: _restricted_deviance(values, x, z, nu, basis, relative_var)[0])
+    ours = difference(lambda values: restricted_deviance(values, x, z, nu, basis, relative_var)[0])
     exact = difference(lambda values: -2 * log_restricted_likelihood(values, x, z, nu, basis, relative_var))
     assert abs(exact) > 0.1
     assert ours == pytest.approx(exact, rel=1e-9)
@@ -130,24 +130,24 @@ def test_restricted_deviance_is_that_of_the_contrasts(nu, rank):
 def test_gradient_of_the_restricted_deviance(nu, rank):
     x, z, basis, relative_var = deviance_data()
     basis = basis[:, :rank]
-    _, gradient = _restricted_deviance(VALUES, x, z, nu, basis, relative_var)
+    _, gradient = restricted_deviance(VALUES, x, z, nu, basis, relative_var)
     h = 1e-5
     for j, step in enumerate(h * np.eye(4)):
-        above = _restricted_deviance(VALUES + step, x, z, nu, basis, relative_var)[0]
-        below = _restricted_deviance(VALUES - step, x, z, nu, basis, relative_var)[0]
+        above = restricted_deviance(VALUES + step, x, z, nu, basis, relative_var)[0]
+        below = restricted_deviance(VALUES - step, x, z, nu, basis, relative_var)[0]
         assert gradient[j] == pytest.approx((above - below) / (2 * h), rel=1e-6, abs=1e-7)
 
 
 def test_restricted_deviance_does_not_see_what_the_basis_explains():
     x, z, basis, relative_var = deviance_data()
-    value, _ = _restricted_deviance(VALUES, x, z, 1.5, basis, relative_var)
-    moved, _ = _restricted_deviance(VALUES, x, z + basis @ [7.0, -3.0], 1.5, basis, relative_var)
+    value, _ = restricted_deviance(VALUES, x, z, 1.5, basis, relative_var)
+    moved, _ = restricted_deviance(VALUES, x, z + basis @ [7.0, -3.0], 1.5, basis, relative_var)
     assert moved == pytest.approx(value, rel=1e-10)
 
 
 def test_restricted_deviance_of_a_singular_covariance_is_huge_but_finite():
     x, z, basis, relative_var = deviance_data()
-    value, gradient = _restricted_deviance(np.log([1.0, 50.0, 50.0, 1e-30]), x, z, np.inf, basis, relative_var)
+    value, gradient = restricted_deviance(np.log([1.0, 50.0, 50.0, 1e-30]), x, z, np.inf, basis, relative_var)
     assert np.isfinite(value)
     assert value > 1e20
     np.testing.assert_array_equal(gradient, np.zeros(4))
@@ -225,13 +225,13 @@ def test_the_fit_is_a_stationary_point_in_what_is_free(fixed):
     x, z = sample(9, 80, [0.5])
     result = fit(x, z, **fixed)
     values = np.log([result.sd, *result.lengthscale, result.noise_var])
-    value, gradient = _restricted_deviance(values, x, z, 1.5, np.ones((80, 1)), np.ones(80))
+    value, gradient = restricted_deviance(values, x, z, 1.5, np.ones((80, 1)), np.ones(80))
     free = [name not in fixed for name in ("sd", "lengthscale", "noise_var")]
     assert result.at_bound == ()
     assert np.abs(gradient[free]).max() < 0.02
     for step in 0.3 * np.eye(3)[free]:
         for moved in (values + step, values - step):
-            assert _restricted_deviance(moved, x, z, 1.5, np.ones((80, 1)), np.ones(80))[0] > value
+            assert restricted_deviance(moved, x, z, 1.5, np.ones((80, 1)), np.ones(80))[0] > value
 
 
 def test_unequal_variances_of_the_points_are_used():
@@ -310,7 +310,7 @@ def test_many_points_are_thinned(monkeypatch):
         np.testing.assert_allclose(z, np.sin(x[:, 0]), atol=0.6)
         return float(values @ values), 2 * values
 
-    monkeypatch.setattr("orthocal.gaussian_process._restricted_deviance", counted)
+    monkeypatch.setattr("orthocal.gaussian_process.restricted_deviance", counted)
     fit(x, z)
     assert max(seen) == seen[-1] == (LIKELIHOOD_POINTS,) * 4
     assert all(len(set(lengths)) == 1 for lengths in seen)

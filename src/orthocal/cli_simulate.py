@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .errors import ConfigError
+from .errors import KEPT, ConfigError
 
 if TYPE_CHECKING:
     from .run_store import Status
@@ -61,7 +61,7 @@ def _run(settings: dict[str, Any], retry: bool, accept_changed: bool) -> None:
         # all runs failed: the list below says it
         return
     except KeyboardInterrupt:
-        typer.echo("error: interrupted; what had finished is kept: the same command goes on from there", err=True)
+        typer.echo(f"error: interrupted; {KEPT}", err=True)
         raise typer.Exit(130) from None
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .errors import InputError
+from .errors import KEPT, InputError
 
 if TYPE_CHECKING:
     from .studies.registry import Study
@@ -51,7 +51,7 @@ def study(
         try:
             outcome = run_study(one, request, folder, lambda: _workers(jobs, cluster), typer.echo)
         except KeyboardInterrupt:
-            typer.echo("error: interrupted; what had finished is kept: the same command goes on from there", err=True)
+            typer.echo(f"error: interrupted; {KEPT}", err=True)
             raise typer.Exit(130) from None
         typer.echo(f"\n{outcome.page}\n\nFiles: {folder / one.name}.md, .csv, .html, .svg, .png\n")
         if outcome.failures:

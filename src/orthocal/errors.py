@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+#: for messages that end a program which has more to do
+KEPT = "what had finished is kept: the same command goes on from there"
+
 
 class OrthocalError(Exception):
     """Base of every error that orthocal raises on purpose."""

@@ -34,40 +34,41 @@ def check_smoothness(nu: float) -> None:
 
 def correlation(a: Array, b: Array, lengthscale: Array, nu: float) -> Array:
     """k(r) between the rows of a (m, d) and b (n, d), (m, n)."""
-    squared = _squared_distances(a, b, lengthscale).sum(axis=0)
-    return _correlation(squared, nu)
+    return radial_correlation(_squared_distances(a, b, lengthscale).sum(axis=0), nu)
 
 
 def correlation_slopes(x: Array, lengthscale: Array, nu: float) -> tuple[Array, Array]:
     """k(r) between the rows of x (n, d), and its derivatives by log lengthscale_j, (d, n, n)."""
     parts = _squared_distances(x, x, lengthscale)
     squared = parts.sum(axis=0)
-    r = np.sqrt(squared)
-    k = _correlation(squared, nu)
-    # dk/d log l_j = s(r) (x_j - x'_j)^2 / l_j^2 with s(r) = -k'(r) / r
+    # dk/d log l_j = s(r) (x_j - x'_j)^2 / l_j^2
+    return radial_correlation(squared, nu), radial_slope(squared, nu) * parts
+
+
+def radial_correlation(squared: Array, nu: float) -> Array:
+    """k(r) for squared distances r^2."""
+    if nu == np.inf:
+        return np.asarray(np.exp(-squared / 2))
+    r = np.sqrt(2 * nu * squared)
+    factor = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r**2 / 3}[nu]
+    return np.asarray(factor * np.exp(-r))
+
+
+def radial_slope(squared: Array, nu: float) -> Array:
+    """s(r) = -k'(r) / r for squared distances r^2, and 0 where it does not exist."""
+    if nu == np.inf:
+        return np.asarray(np.exp(-squared / 2))
+    r = np.sqrt(2 * nu * squared)
     if nu == 0.5:
-        slope = np.divide(k, r, out=np.zeros_like(k), where=r > 0)
-    elif nu == 1.5:
-        slope = 3 * np.exp(-np.sqrt(3) * r)
-    elif nu == 2.5:
-        slope = 5 / 3 * (1 + np.sqrt(5) * r) * np.exp(-np.sqrt(5) * r)
-    else:
-        slope = k
-    return k, slope * parts
+        return np.divide(np.exp(-r), r, out=np.zeros_like(r), where=r > 0)
+    factor = 3.0 if nu == 1.5 else 5 / 3 * (1 + r)
+    return np.asarray(factor * np.exp(-r))
 
 
 def _squared_distances(a: Array, b: Array, lengthscale: Array) -> Array:
     """((a_j - b_j) / lengthscale_j)^2 for each input, (d, m, n)."""
     difference = (a / lengthscale).T[:, :, None] - (b / lengthscale).T[:, None, :]
     return np.asarray(difference**2)
-
-
-def _correlation(squared: Array, nu: float) -> Array:
-    if nu == np.inf:
-        return np.asarray(np.exp(-squared / 2))
-    r = np.sqrt(2 * nu * squared)
-    factor = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r**2 / 3}[nu]
-    return np.asarray(factor * np.exp(-r))
 
 
 def jittered_cholesky(matrix: Array) -> tuple[Array, float]:
@@ -148,7 +149,7 @@ def fit_hyperparameters(
             next(ticks)
             full = fixed.copy()
             full[free] = free_values
-            value, gradient = _restricted_deviance(full, *part)
+            value, gradient = restricted_deviance(full, *part)
             return value, gradient[free]
 
         result = minimize(
@@ -183,32 +184,33 @@ def fit_hyperparameters(
     )
 
 
-def _restricted_deviance(
+def restricted_deviance(
     values: Array, x: Array, z: Array, nu: float, basis: Array, relative_var: Array
 ) -> tuple[float, Array]:
     """-2 log restricted likelihood and its gradient by the log hyperparameters.
 
     log|S| + log|B'S^-1 B| + z'Pz,  P = S^-1 - S^-1 B (B'S^-1 B)^-1 B'S^-1;  its slope along dS is
-    tr(P dS) - z'P dS P z.
+    tr(P dS) - z'P dS P z. Where z is (n, c), its columns are independent, and their deviances are added.
     """
-    d = x.shape[1]
+    d, columns = x.shape[1], 1 if z.ndim == 1 else z.shape[1]
     var, noise_var = np.exp(2 * values[0]), np.exp(values[d + 1])
     k, slopes = correlation_slopes(x, np.exp(values[1 : d + 1]), nu)
     try:
-        P, value = _restricted_precision(var * k + np.diag(noise_var * relative_var), basis)
+        P, value = restricted_precision(var * k + np.diag(noise_var * relative_var), basis)
     except np.linalg.LinAlgError:
         return 1e25, np.zeros(d + 2)
-    Pz = P @ z
-    value += float(z @ Pz)
+    Pz = (P @ z).reshape(len(x), columns)
+    total = columns * value + float(np.sum(z.reshape(Pz.shape) * Pz))
+    change = columns * P - Pz @ Pz.T
 
     def slope(dS: Array) -> float:
-        return float(np.sum(P * dS) - Pz @ dS @ Pz)
+        return float(np.vdot(change, dS))
 
-    noise_slope = noise_var * (np.diag(P) @ relative_var - Pz**2 @ relative_var)
-    return float(value), np.array([slope(2 * var * k), *(slope(var * one) for one in slopes), noise_slope])
+    noise_slope = noise_var * float(np.diag(change) @ relative_var)
+    return total, np.array([slope(2 * var * k), *(slope(var * one) for one in slopes), noise_slope])
 
 
-def _restricted_precision(covariance: Array, basis: Array) -> tuple[Array, float]:
+def restricted_precision(covariance: Array, basis: Array) -> tuple[Array, float]:
     """P and log|S| + log|B'S^-1 B|, for B with independent columns."""
     lower = cholesky(covariance, lower=True)
     P = cho_solve((lower, True), np.eye(len(covariance)))
@@ -224,7 +226,7 @@ def _restricted_precision(covariance: Array, basis: Array) -> tuple[Array, float
 def residual_matrix(x: Array, nu: float, fit: Hyperparameters, basis: Array) -> Array:
     """M with M z = what a regression by the fitted process and the basis leaves of z, (n, n)."""
     covariance = fit.sd**2 * correlation(x, x, fit.lengthscale, nu) + fit.noise_var * np.eye(len(x))
-    return fit.noise_var * _restricted_precision(covariance, _independent(basis))[0]
+    return fit.noise_var * restricted_precision(covariance, _independent(basis))[0]
 
 
 def _independent(basis: Array) -> Array:

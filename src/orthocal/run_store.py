@@ -7,24 +7,21 @@ from __future__ import annotations
 
 import io
 import json
-import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .arrays import Array
-from .errors import FileError, InputError
+from .errors import KEPT, FileError, InputError
 from .run_task import Identity, RunResult, Task
 from .runs import RunTable
+from .sqlite_file import SqliteFile
 
-#: marks the file as ours ("orru"), with the version of its tables
-APPLICATION_ID, VERSION = 0x6F727275, 1
 #: seconds to wait for another program that reads or writes for a moment
 PATIENCE = 30.0
 
@@ -75,8 +72,13 @@ class Status(NamedTuple):
     errors: list[tuple[int, str]]
 
 
-class RunStore:
+class RunStore(SqliteFile):
     """The store of a campaign; ``write`` makes it where it does not exist, and keeps other campaigns away."""
+
+    mark, version, tables = b"orru", 1, _TABLES
+    kind, cure = "store of runs", "give another file"
+    foreign = "is not a store of runs, or one of another version"
+    alone = False
 
     def __init__(self, path: str | Path, write: bool = False) -> None:
         self.path = Path(path)
@@ -84,51 +86,16 @@ class RunStore:
             raise FileError(f"there is no file {self.path}: nothing has been run yet")
         if not self.path.parent.is_dir():
             raise FileError(f"cannot make {self.path}: its folder does not exist")
-        self._lock = _Lock(self.path) if write else None
-        try:
-            with _plain_errors(self.path):
-                self._connection = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
-                self._prepare(write)
-        except BaseException:
-            self.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        busy = f"{self.path} is locked by another program for more than {PATIENCE:g} s; {KEPT}"
+        with ExitStack() as held:
+            if write:
+                held.enter_context(_Lock(self.path))
+            super().__init__(self.path, PATIENCE, busy, create=write)
+            self._held = held.pop_all()
 
     def close(self) -> None:
-        if hasattr(self, "_connection"):
-            self._connection.close()
-        if self._lock is not None:
-            self._lock.release()
-
-    def _prepare(self, write: bool) -> None:
-        if write and not self._one("SELECT count(*) FROM sqlite_master")[0]:
-            with self._transaction():
-                for statement in _TABLES.split(";"):
-                    self._connection.execute(statement)
-                self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                self._connection.execute(f"PRAGMA user_version = {VERSION}")
-        marks = [self._one(f"PRAGMA {name}")[0] for name in ("application_id", "user_version")]
-        if marks != [APPLICATION_ID, VERSION]:
-            raise FileError(f"{self.path} is not a store of runs, or one of another version: give another file")
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            # a failed COMMIT may or may not have ended the transaction
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
+        super().close()
+        self._held.close()
 
     def _one(self, query: str, values: Sequence[Any] = ()) -> tuple[Any, ...]:
         row: tuple[Any, ...] | None = self._connection.execute(query, values).fetchone()
@@ -144,7 +111,7 @@ class RunStore:
         """
         keys = plan.keys
         described = (json.dumps(plan.parameter_names), json.dumps(plan.input_names), _packed(plan.x), *plan.simulator)
-        with _plain_errors(self.path), self._transaction():
+        with self._plain_errors(), self._transaction():
             stored = self._connection.execute(
                 "SELECT parameters, inputs, x, simulator, digest, outcomes FROM campaign"
             ).fetchone()
@@ -205,7 +172,7 @@ class RunStore:
 
     def missing(self, plan: Plan, attempts: int, retry: bool) -> list[tuple[Task, int]]:
         """The runs to make and how often they were tried; failed ones with attempts left, or all with ``retry``."""
-        with _plain_errors(self.path):
+        with self._plain_errors():
             if retry:
                 with self._transaction():
                     self._connection.execute("UPDATE runs SET attempts = 0 WHERE status = 'failed'")
@@ -219,7 +186,7 @@ class RunStore:
     def add(self, number: int, result: RunResult, attempts: int) -> str | None:
         """Keep a run that has finished; its error, or None if it went well."""
         error = result.error
-        with _plain_errors(self.path), self._transaction():
+        with self._plain_errors(), self._transaction():
             if result.output is not None:
                 q = result.output.shape[1]
                 expected = self._one("SELECT outcomes FROM campaign")[0]
@@ -246,7 +213,7 @@ class RunStore:
 
     def status(self) -> Status:
         """How far the campaign is."""
-        with _plain_errors(self.path):
+        with self._plain_errors():
             counts = dict(self._connection.execute("SELECT status, count(*) FROM runs GROUP BY status").fetchall())
             seconds = self._connection.execute("SELECT avg(seconds) FROM runs WHERE status = 'done'").fetchone()[0]
             errors = self._connection.execute(
@@ -256,7 +223,7 @@ class RunStore:
 
     def table(self, outcome_names: Any = None, units: dict[str, str] | None = None) -> RunTable:
         """The runs that were made, in the order of the design; failed ones are all NaN."""
-        with _plain_errors(self.path):
+        with self._plain_errors():
             parameters, inputs, packed, outcomes = self._one("SELECT parameters, inputs, x, outcomes FROM campaign")
             rows = self._connection.execute(
                 "SELECT theta, output FROM runs WHERE status != 'missing' ORDER BY number"
@@ -276,30 +243,25 @@ class RunStore:
         )
 
 
-class _Lock:
+class _Lock(SqliteFile):
     """Held by one campaign at a time; the system frees it when the process ends, however that happens.
 
     It is a file beside the store: a lock on the store itself would keep away those who only want to read.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path.with_name(path.name + ".lock")
-        with _plain_errors(self._path):
-            self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
-            try:
-                self._connection.execute("BEGIN EXCLUSIVE")
-            except sqlite3.Error as error:
-                self._connection.close()
-                if _code(error) == sqlite3.SQLITE_BUSY:
-                    raise FileError(
-                        f"{path} is in use by another campaign: wait for its end, or give another store"
-                    ) from None
-                raise
+    kind, cure = RunStore.kind, RunStore.cure
 
-    def release(self) -> None:
+    def __init__(self, path: Path) -> None:
+        busy = f"{path} is in use by another campaign: wait for its end, or give another store"
+        super().__init__(path.with_name(path.name + ".lock"), 0, busy)
+
+    def _prepare(self, create: bool) -> None:
+        self._connection.execute("BEGIN EXCLUSIVE")
+
+    def close(self) -> None:
         # removed while it is still ours
-        self._path.unlink(missing_ok=True)
-        self._connection.close()
+        self.path.unlink(missing_ok=True)
+        super().close()
 
 
 def _packed(array: Array) -> bytes:
@@ -313,27 +275,3 @@ def _unpacked(blob: bytes) -> Array:
         return np.asarray(np.load(io.BytesIO(blob), allow_pickle=False), dtype=np.float64)
     except (ValueError, EOFError, TypeError) as error:
         raise FileError(f"a run of the store is damaged: {error}") from None
-
-
-def _code(error: sqlite3.Error) -> int:
-    # extended codes have the primary one in their last byte
-    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
-
-
-@contextmanager
-def _plain_errors(path: Path) -> Iterator[None]:
-    """SQLite's errors in words that say what to do."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        kept = "what had finished is kept: the same command goes on from there"
-        message = {
-            sqlite3.SQLITE_BUSY: f"{path} is locked by another program for more than {PATIENCE:g} s; {kept}",
-            sqlite3.SQLITE_NOTADB: f"{path} is not a store of runs: give another file",
-            sqlite3.SQLITE_CORRUPT: f"{path} is damaged ({error}): give another file",
-            sqlite3.SQLITE_FULL: f"cannot write {path}, the disk is full; {kept}",
-            sqlite3.SQLITE_IOERR: f"cannot read or write {path} ({error}), is the disk full? {kept}",
-            sqlite3.SQLITE_CANTOPEN: f"cannot open {path}: it or its folder cannot be written",
-            sqlite3.SQLITE_READONLY: f"cannot write {path}: it is read-only",
-        }.get(_code(error), f"{path}: {error}")
-        raise FileError(message) from None

@@ -5,7 +5,6 @@ A run is handed out only when a worker is free, so that a campaign of any length
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable
 from concurrent.futures import (
@@ -19,20 +18,15 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from importlib import import_module
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 from warnings import warn
 
-from .errors import InputError, OrthocalError, OrthocalWarning
+from .dask_cluster import DaskCluster
+from .errors import KEPT, InputError, OrthocalError, OrthocalWarning
 from .external import Program, stop_programs
 from .process_workers import ProcessWorkers
 from .run_task import Finished, RunResult, Task, Work, failed_result
-
-#: seconds to wait for a cluster and its first worker
-PATIENCE = 15
-
-KEPT = "what had finished is kept: the same command goes on from there"
 
 
 class Workers(Protocol):
@@ -141,51 +135,21 @@ class ThreadWorkers(ExecutorWorkers):
 
 
 class DaskWorkers(ExecutorWorkers):
-    """The workers of a Dask cluster; Dask itself makes the runs of a killed worker again."""
+    """The workers of a Dask cluster."""
 
     def __init__(self, address: str, work: Work) -> None:
-        try:
-            # an extra, and without types
-            distributed: Any = import_module("distributed")
-        except ImportError:
-            raise InputError("a cluster needs Dask: pip install 'orthocal[dask]'") from None
-        try:
-            # a client that is made for a wrong address complains again when the program ends
-            distributed.comm.resolve_address(address)
-            self._client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
-        except (OSError, ValueError, TypeError) as error:
-            raise InputError(f"cluster {address}: there is no Dask scheduler ({error})") from None
-        try:
-            self._client.wait_for_workers(1, timeout=PATIENCE)
-            # a run that is made again is another task for Dask, which would give back the first result
-            super().__init__(self._client.get_executor(pure=False), work, 1)
-        except TimeoutError:
-            self._client.close()
-            raise InputError(f"cluster {address}: it has no workers, start one with `dask worker`") from None
+        self._cluster = DaskCluster(address)
+        super().__init__(self._cluster.executor(), work, 1)
 
     @property
     def width(self) -> int:
-        try:
-            threads: dict[str, int] = self._client.nthreads()
-        except OSError:
-            raise OrthocalError(f"the Dask cluster is gone; {KEPT}") from None
-        # two a thread, so that none waits for the next run; workers come and go
-        return 2 * max(1, sum(threads.values()))
+        return self._cluster.width
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         super().__exit__(kind, error, trace)
-        # a client that has lost its scheduler logs a traceback; our error says it in a line
-        loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
-        levels = [logger.level for logger in loggers]
-        try:
-            for logger in loggers:
-                logger.setLevel(logging.CRITICAL)
-            self._client.close()
-        finally:
-            for logger, level in zip(loggers, levels, strict=True):
-                logger.setLevel(level)
+        self._cluster.close()
 
 
 def start_workers(work: Work, executor: Executor | None, jobs: int | None, cluster: str | None) -> Workers:

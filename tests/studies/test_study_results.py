@@ -57,6 +57,17 @@ def test_only_failed_rows_are_replaced(tmp_path):
     assert only["parameters"]["theta"]["mean"] == 1.0
 
 
+def test_a_row_is_there_whole_or_not_at_all(tmp_path):
+    with Results(tmp_path) as results:
+        results.set_settings("s", SETTINGS)
+        # the row is in, the machine cannot be written
+        with pytest.raises(FileError, match=r"results\.db: "):
+            results.add("s", task(1), row(1), object(), 0.0)
+        assert results.rows("s") == []
+        results.add("s", task(1), row(1), "a machine", 0.0)
+        assert len(results.rows("s")) == 1
+
+
 def test_one_run_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr("orthocal.studies.results.PATIENCE", 0.1)
     with Results(tmp_path) as first:

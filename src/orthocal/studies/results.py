@@ -6,20 +6,14 @@ A row is there whole or not at all, whatever ends the program. One run at a time
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from ..errors import FileError
+from ..sqlite_file import SqliteFile
 from .replicate import Row, Task
 
 FILE = "results.db"
-#: marks the file as ours ("orst"), with the version of its tables
-APPLICATION_ID, VERSION = 0x6F727374, 1
 #: seconds to wait for another program that has the file for a moment
 PATIENCE = 2.0
 
@@ -47,64 +41,26 @@ class Settings:
     methods: tuple[str, ...]
 
 
-class Results:
+class Results(SqliteFile):
     """The results file of a folder, which is made where it does not exist."""
+
+    mark, version, tables = b"orst", 1, _TABLES
+    kind, cure = "results file of `orthocal study`", "give another --out"
+    foreign = "was not written by `orthocal study`, or by another version of it"
+    # a second run in this folder would do the same work
+    alone = True
 
     def __init__(self, folder: Path) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(f"cannot make the folder {folder}: {error.strerror}") from None
-        self.path = folder / FILE
-        with _plain_errors(self.path):
-            self._connection = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
-        try:
-            with _plain_errors(self.path):
-                self._prepare()
-        except BaseException:
-            self._connection.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._connection.close()
-
-    def _prepare(self) -> None:
-        # the lock is kept until the connection closes, so a second run in this folder cannot do the same work
-        self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        with self._transaction():
-            if not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                for statement in _TABLES.split(";"):
-                    self._connection.execute(statement)
-                self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                self._connection.execute(f"PRAGMA user_version = {VERSION}")
-        marks = [
-            self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-        ]
-        if marks != [APPLICATION_ID, VERSION]:
-            raise FileError(
-                f"{self.path} was not written by `orthocal study`, or by another version of it: give another --out"
-            )
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN EXCLUSIVE")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            # a failed COMMIT may or may not have ended the transaction
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
+        path = folder / FILE
+        super().__init__(path, PATIENCE, f"{path} is in use by another run: wait for its end, or {self.cure}")
 
     def settings(self, study: str) -> Settings | None:
         """What was asked for last; None for a study that is new here."""
-        with _plain_errors(self.path):
+        with self._plain_errors():
             row = self._connection.execute(
                 "SELECT seed, draws, replications, methods FROM studies WHERE study = ?", (study,)
             ).fetchone()
@@ -112,7 +68,7 @@ class Results:
 
     def set_settings(self, study: str, settings: Settings) -> None:
         values = (settings.seed, settings.draws, settings.replications, json.dumps(settings.methods))
-        with _plain_errors(self.path), self._transaction():
+        with self._plain_errors(), self._transaction():
             self._connection.execute(
                 "INSERT INTO studies VALUES (?, ?, ?, ?, ?, NULL, 0) ON CONFLICT (study) DO UPDATE SET "
                 "seed = excluded.seed, draws = excluded.draws, replications = excluded.replications, "
@@ -122,7 +78,7 @@ class Results:
 
     def add(self, study: str, task: Task, row: Row, machine: str, seconds: float) -> None:
         """Keep a row, and the ``seconds`` of the run since the last one; only a failed row is replaced."""
-        with _plain_errors(self.path), self._transaction():
+        with self._plain_errors(), self._transaction():
             self._connection.execute(
                 "INSERT INTO replications (study, method, replication, seed, draws, parameters, cpu_seconds, "
                 "wall_seconds, error, traceback) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
@@ -149,7 +105,7 @@ class Results:
 
     def rows(self, study: str) -> list[Row]:
         """All rows of a study, by method and replication."""
-        with _plain_errors(self.path):
+        with self._plain_errors():
             found = self._connection.execute(
                 "SELECT method, replication, parameters, cpu_seconds, wall_seconds, error, traceback "
                 "FROM replications WHERE study = ? ORDER BY method, replication",
@@ -170,29 +126,8 @@ class Results:
 
     def work(self, study: str) -> tuple[str, float]:
         """The machine that did the last replication, and the wall seconds of all runs."""
-        with _plain_errors(self.path):
+        with self._plain_errors():
             machine, seconds = self._connection.execute(
                 "SELECT machine, wall_seconds FROM studies WHERE study = ?", (study,)
             ).fetchone()
         return machine or "", seconds
-
-
-@contextmanager
-def _plain_errors(path: Path) -> Iterator[None]:
-    """SQLite's errors in words that say what to do."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        # extended codes have the primary one in their last byte
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        kept = "what had finished is kept: the same command goes on from there"
-        message = {
-            sqlite3.SQLITE_BUSY: f"{path} is in use by another run: wait for its end, or give another --out",
-            sqlite3.SQLITE_NOTADB: f"{path} is not a results file of `orthocal study`: give another --out",
-            sqlite3.SQLITE_CORRUPT: f"{path} is damaged ({error}): give another --out",
-            sqlite3.SQLITE_FULL: f"cannot write {path}, the disk is full; {kept}",
-            sqlite3.SQLITE_IOERR: f"cannot read or write {path} ({error}), is the disk full? {kept}",
-            sqlite3.SQLITE_CANTOPEN: f"cannot open {path}: it or its folder cannot be written",
-            sqlite3.SQLITE_READONLY: f"cannot write {path}: it is read-only",
-        }.get(code, f"{path}: {error}")
-        raise FileError(message) from None

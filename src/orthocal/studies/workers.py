@@ -5,7 +5,6 @@ Both are a ``concurrent.futures.Executor``; few tasks are in flight at a time, s
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import os
 import signal
@@ -13,22 +12,18 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from concurrent.futures.process import ProcessPoolExecutor
-from importlib import import_module
 from multiprocessing.connection import Connection
 from threading import Thread
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 from .. import __version__
+from ..dask_cluster import GONE, DaskCluster
 from ..errors import InputError, OrthocalError
 from .replicate import Row, Task, failed_row, run_task
 
 #: a task whose worker process died so often is given up
 MOST_DEATHS = 3
-#: seconds to wait for a cluster and its first worker
-PATIENCE = 15
-
-GONE = "the Dask cluster is gone; what had finished is kept: the same command goes on from there"
 
 Run = Callable[[Task], Row]
 
@@ -97,36 +92,20 @@ def _prepare(alive: Connection) -> None:
 
 
 class DaskWorkers:
-    """The workers of a Dask cluster; Dask itself runs the tasks of a killed worker again."""
-
-    executor: Executor
+    """The workers of a Dask cluster, which must have this version of orthocal."""
 
     def __init__(self, address: str) -> None:
-        try:
-            # an extra, and without types
-            distributed: Any = import_module("distributed")
-        except ImportError:
-            raise InputError("--cluster needs Dask: pip install 'orthocal[dask]'") from None
-        try:
-            # a client that is made for a wrong address complains again when the program ends
-            distributed.comm.resolve_address(address)
-            self._client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
-        except (OSError, ValueError, TypeError) as error:
-            raise InputError(f"--cluster {address}: there is no Dask scheduler ({error})") from None
+        self._cluster = DaskCluster(address, option=True)
         try:
             self._check(address)
         except BaseException:
-            self._client.close()
+            self._cluster.close()
             raise
         self.renew()
 
     def _check(self, address: str) -> None:
         try:
-            self._client.wait_for_workers(1, timeout=PATIENCE)
-        except TimeoutError:
-            raise InputError(f"--cluster {address}: the cluster has no workers, start one with `dask worker`") from None
-        try:
-            versions = set(self._client.run(_version).values())
+            versions = set(self._cluster.client.run(_version).values())
         except ImportError:
             versions = {"none"}
         if versions != {__version__}:
@@ -137,21 +116,15 @@ class DaskWorkers:
 
     @property
     def width(self) -> int:
-        try:
-            threads: dict[str, int] = self._client.nthreads()
-        except OSError:
-            raise OrthocalError(GONE) from None
-        # two a thread, so that none waits for the next task; workers come and go
-        return 2 * max(1, sum(threads.values()))
+        return self._cluster.width
 
     @property
     def words(self) -> str:
-        threads = self._client.nthreads()
-        return f"Dask cluster of {len(threads)} workers with {sum(threads.values())} threads"
+        threads = self._cluster.threads
+        return f"Dask cluster of {len(threads)} workers with {sum(threads)} threads"
 
     def renew(self) -> None:
-        # a task that runs again is another task for Dask, which would give back the first result
-        self.executor = self._client.get_executor(pure=False)
+        self.executor = self._cluster.executor()
 
     def __enter__(self) -> Self:
         return self
@@ -159,16 +132,7 @@ class DaskWorkers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # a client that has lost its scheduler logs a traceback; our error says it in a line
-        loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
-        levels = [logger.level for logger in loggers]
-        try:
-            for logger in loggers:
-                logger.setLevel(logging.CRITICAL)
-            self._client.close()
-        finally:
-            for logger, level in zip(loggers, levels, strict=True):
-                logger.setLevel(level)
+        self._cluster.close()
 
 
 def _version() -> str:
