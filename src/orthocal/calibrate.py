@@ -22,6 +22,8 @@ from .problem import Problem
 from .progress import progress_shown
 from .store import FORMAT
 
+#: share of the draws outside of an emulator's runs that is worth a warning
+OUTSIDE_LIMIT = 0.01
 #: quantiles of each prior that are kept for plots
 PRIOR_POINTS = 1000
 
@@ -74,7 +76,9 @@ def calibrate(
         "simulator_calls": problem.simulator.calls - calls,
         "simulator_failures": problem.simulator.failures,
     }
-    _say_if_slow(work)
+    if problem.simulator.outside is None:
+        _say_if_slow(work)
+    checks["outside_runs"] = _share_outside(problem, result.theta)
     attributes = _attributes(problem, chosen, result, {**checks, **work}, sequence.entropy, warmup)
     return Posterior(_tree(problem, result, attributes), problem.simulator, result.samplers)
 
@@ -89,6 +93,24 @@ def _say_if_slow(work: dict[str, Any]) -> None:
             OrthocalWarning,
             stacklevel=3,
         )
+
+
+def _share_outside(problem: Problem, theta: Array) -> float | None:
+    """Share of the draws where an emulator had no runs around; None for a simulator."""
+    outside = problem.simulator.outside
+    if outside is None:
+        return None
+    flat = theta.reshape(-1, theta.shape[-1])
+    # some thousand draws tell the share well enough
+    share = float(np.mean(outside(flat[:: max(1, len(flat) // 2000)])))
+    if share > OUTSIDE_LIMIT:
+        warnings.warn(
+            f"{share:.0%} of the draws of theta lie outside of the runs' hull, where the emulator extrapolates: add "
+            "runs there (oc.next_runs), or restrict the priors to where runs are",
+            OrthocalWarning,
+            stacklevel=3,
+        )
+    return share
 
 
 def _attributes(

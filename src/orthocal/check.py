@@ -78,7 +78,7 @@ def findings(posterior: Posterior) -> Findings:
         _bias,
     )
     found = [finding for part in parts for finding in part(posterior, notes)]
-    found += [*_simulator(notes), *_gradient(notes), *_domain(notes)]
+    found += [*_simulator(notes), *_emulator(notes), *_gradient(notes), *_domain(notes)]
     return Findings(sorted(found, key=lambda finding: ("problem", "note", "fine").index(finding.level)))
 
 
@@ -283,6 +283,19 @@ def _simulator(notes: dict[str, Any]) -> Iterator[Finding]:
     if notes["simulator_failures"]:
         message = f"{notes['simulator_failures']} calls gave NaN or infinity and were taken as impossible"
         yield Finding("note", "simulator", message, "restrict the priors to where it works")
+
+
+def _emulator(notes: dict[str, Any]) -> Iterator[Finding]:
+    # older files do not have it
+    share = notes.get("outside_runs")
+    if share is None:
+        return
+    if share == 0:
+        yield Finding("fine", "emulator", "all draws of theta lie within the hull of its runs")
+        return
+    message = f"{share:.1%} of the draws of theta lie outside of the hull of its runs, where it extrapolates"
+    advice = "add runs there (oc.next_runs), or restrict the priors to where runs are"
+    yield Finding("note" if share < 0.2 else "problem", "emulator", message, advice)
 
 
 def _gradient(notes: dict[str, Any]) -> Iterator[Finding]:

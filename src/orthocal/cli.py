@@ -1,4 +1,4 @@
-"""The command line: ``orthocal demo``, ``run``, ``compare``, ``report``, ``simulate``, ``study``."""
+"""The command line: ``orthocal demo``, ``run``, ``compare``, ``report``, ``simulate``, ``emulate``, ``study``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .cli_emulate import emulate
 from .cli_simulate import simulate
 from .cli_study import study
 from .errors import ConfigError, OrthocalError, OrthocalWarning
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 
 app.command()(simulate)
+app.command()(emulate)
 app.command()(study)
 
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the results.")]

@@ -21,14 +21,19 @@ MOST_LISTED = 10
 
 def study(
     name: Annotated[
-        str, typer.Argument(help="table1, table2, table3, finite1, finite2, outcomes or all; or your own, module:NAME.")
+        str,
+        typer.Argument(
+            help="table1, table2, table3, finite1, finite2, outcomes, unavailable or all; or your own, module:NAME."
+        ),
     ],
     replications: Annotated[int | None, typer.Option(help="Number of data sets. Default: 100.")] = None,
     methods: Annotated[str | None, typer.Option(help="Keys of methods, with commas. Default: the paper's.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes. Default: number of cores.")] = None,
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, instead of --jobs.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the data sets and of the draws. Default: 1.")] = None,
-    draws: Annotated[int | None, typer.Option(help="Kept draws in all, over 4 chains. Default: 5000.")] = None,
+    draws: Annotated[
+        int | None, typer.Option(help="Kept draws, over 4 chains. Default: 5000; unavailable: 4000.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the results. Default: study-NAME.")] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run failed replications again.")] = False,
 ) -> None:

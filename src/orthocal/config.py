@@ -19,12 +19,15 @@ from scipy import stats
 
 from .compare import METHODS
 from .domain import Box, Domain, Points
+from .emulate import emulate
+from .emulators import Emulator
 from .errors import ConfigError
 from .kernels import HMC, AdaptiveMetropolis, Kernel, Laplace, Slice
 from .methods import Method, Projected, method_by_name
 from .noise_estimate import LowRankNoise
 from .parameters import Distribution
 from .problem import STARTS, Problem
+from .runs import RunTable
 from .simulator import Simulator
 
 KERNELS: dict[str, Callable[[], Kernel]] = {
@@ -57,8 +60,13 @@ class DataSection(Section):
 
 
 class SimulatorSection(Section):
-    function: str
+    """A function to call, or runs to emulate."""
+
+    function: str | None = None
     gradient: str = "auto"
+    runs: str | None = None
+    emulator: str = "auto"
+    error: bool = False
 
 
 class DomainSection(Section):
@@ -147,16 +155,19 @@ def build_problem(config: ProblemFile, folder: Path) -> Problem:
     table, file = _read_table(folder / config.data.file), Path(config.data.file).name
     x, y = _columns(table, config.data.x, file), _columns(table, config.data.y, file)
     errors = None if config.data.y_err is None else _columns(table, config.data.y_err, file)
+    # what is cheap to check comes before an emulator is fitted
+    priors = {name: _prior(name, settings) for name, settings in config.parameters.items()}
     return Problem(
         x,
         y,
         _simulator(config.simulator, folder),
-        {name: _prior(name, settings) for name, settings in config.parameters.items()},
+        priors,
         domain=_domain(config.domain, folder),
         noise_cov=_noise(config),
         y_err=None if errors is None else errors.to_numpy(),
         loss_weight=config.loss.weight,
         starts=config.sampling.starts,
+        emulator_error=config.simulator.error,
     )
 
 
@@ -218,7 +229,18 @@ def load_function(reference: str, folder: Path) -> Callable[..., Any]:
     return loaded
 
 
-def _simulator(config: SimulatorSection, folder: Path) -> Simulator:
+def _simulator(config: SimulatorSection, folder: Path) -> Simulator | Emulator:
+    given = config.model_fields_set
+    if (config.function is None) == (config.runs is None):
+        raise ConfigError("[simulator] takes either a function to call, or runs to learn an emulator from")
+    if config.runs is not None:
+        if "gradient" in given:
+            raise ConfigError("[simulator] with runs has no gradient: an emulator brings its own")
+        return emulate(RunTable.load(folder / config.runs), config.emulator)
+    unused = sorted(given & {"emulator", "error"})
+    if unused:
+        raise ConfigError(f"[simulator] with a function has no {', '.join(unused)}: these go with runs")
+    assert config.function is not None
     function = load_function(config.function, folder)
     if ":" in config.gradient:
         return Simulator(function, load_function(config.gradient, folder))

@@ -60,7 +60,7 @@ def radial_slope(squared: Array, nu: float) -> Array:
         return np.asarray(np.exp(-squared / 2))
     r = np.sqrt(2 * nu * squared)
     if nu == 0.5:
-        return np.divide(np.exp(-r), r, out=np.zeros_like(r), where=r > 0)
+        return np.asarray(np.divide(np.exp(-r), r, out=np.zeros_like(r), where=r > 0))
     factor = 3.0 if nu == 1.5 else 5 / 3 * (1 + r)
     return np.asarray(factor * np.exp(-r))
 

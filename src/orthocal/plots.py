@@ -19,6 +19,7 @@ from .curves import central_band
 from .store import stored
 
 if TYPE_CHECKING:
+    from .compare_emulators import EmulatorComparison
     from .posterior import Posterior
 
 # Okabe and Ito's palette can be told apart by colour-blind readers
@@ -387,4 +388,34 @@ def _bias_by_input(posterior: Posterior) -> Figure:
             axis.errorbar(x[:, j], middle, yerr=errors, fmt="o", ms=2.5, color=BIAS, elinewidth=0.5, alpha=0.7)
             axis.axhline(0, color="0.7", lw=0.8, zorder=0)
             axis.set(xlabel=text(inputs[j]), ylabel=f"bias of {text(name)}")
+    return figure
+
+
+@_styled
+def emulators_figure(comparison: EmulatorComparison) -> Figure:
+    """Left the relative errors by outcome, right the best emulator's predictions against the held-out runs."""
+    table, names = comparison.table["relative_rmse"], list(comparison.ranking.index)
+    outcomes = list(dict.fromkeys(table.index.get_level_values("outcome")))[:MOST_PANELS]
+    figure = Figure(figsize=(9, max(3.2, 0.5 * len(names) + 1.2)), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    for k, outcome in enumerate(outcomes):
+        places = np.arange(len(names)) + (k - (len(outcomes) - 1) / 2) * 0.6 / len(outcomes)
+        errors = [float(table.loc[(name, outcome)]) for name in names]
+        left.plot(errors, places, "o", ms=5, color=CHAINS[k % len(CHAINS)], label=text(outcome))
+    left.set_yticks(range(len(names)), [text(name) for name in names])
+    left.invert_yaxis()
+    left.set_xlim(0, None)
+    left.set_xlabel("rms error of held-out runs / their spread")
+    left.grid(axis="x", alpha=0.3)
+    if len(outcomes) > 1:
+        left.legend()
+    truth, prediction = comparison.predictions[names[0]]
+    for k in range(len(outcomes)):
+        rows = np.linspace(0, len(truth) - 1, min(len(truth), 2000)).astype(int)
+        right.scatter(truth[rows, k], prediction[rows, k], s=4, alpha=0.5, linewidths=0, color=CHAINS[k % len(CHAINS)])
+    ends = [np.nanmin(truth), np.nanmax(truth)]
+    right.plot(ends, ends, color=DATA, lw=0.8, zorder=0)
+    right.set_xlabel("run, less the mean run (spread = 1)")
+    right.set_ylabel("prediction")
+    right.set_title(f"the best: {text(names[0])}")
     return figure

@@ -69,6 +69,12 @@ class Posterior:
         return int(self.data["observed_data"].sizes["outcome"])
 
     @property
+    def emulator(self) -> Any:
+        """The emulator that took the simulator's place, or None."""
+        simulator = None if self._simulator is None else self._simulator.given
+        return simulator if hasattr(simulator, "runs") else None
+
+    @property
     def theta(self) -> Array:
         """The draws of theta, (chain, draw, p)."""
         return theta_draws(self.data)

@@ -55,6 +55,9 @@ class Problem:
         Names of the columns of y and x; taken from pandas objects where not given.
     starts
         Number of starts of the search for theta_tilde, or the starts themselves, (s, p).
+    emulator_error
+        Add the variance of the emulator's error at theta_tilde to the noise of every point; ``simulator`` must be an
+        emulator that has one.
     """
 
     def __init__(
@@ -70,10 +73,13 @@ class Problem:
         input_names: Sequence[str] | str | None = None,
         starts: Any = STARTS,
         y_err: Any = None,
+        emulator_error: bool = False,
     ) -> None:
         self.data = field_data(x, y, input_names, outcome_names)
         self.parameters = Parameters(parameters)
         self.simulator = BoundSimulator(simulator, self.parameters.support, self.data.q, self.data.flat_x)
+        _check_emulator(simulator, self.parameters.names, emulator_error, noise_cov)
+        self._emulator = simulator if emulator_error else None
         cells = int(self.data.observed.sum())
         if cells < self.parameters.p:
             raise IdentifiabilityError(
@@ -92,7 +98,20 @@ class Problem:
 
     @cached_property
     def noise(self) -> Noise:
-        """The noise, estimated on first use where it is not given."""
+        """The noise, estimated on first use where it is not given, with the emulator's error where that was asked for.
+
+        The error says nothing about the field data, so it changes neither W nor theta_tilde.
+        """
+        own = self._own_noise
+        if self._emulator is None:
+            return own
+        var = self._emulator.variance(self.data.x, self.theta_tilde)
+        each = own.cov if own.by_point is None else own.by_point
+        return replace(own, by_point=each + var[:, :, None] * np.eye(self.data.q))
+
+    @cached_property
+    def _own_noise(self) -> Noise:
+        """The noise of the field data alone."""
         if isinstance(self._noise_cov, Noise):
             return self._noise_cov
         low_rank = self._noise_cov if isinstance(self._noise_cov, LowRankNoise) else None
@@ -103,7 +122,7 @@ class Problem:
     def weight(self) -> Array:
         """W, (q, q)."""
         if isinstance(self._weight, str):
-            return np.linalg.inv(self.noise.cov) if self._weight == "noise-precision" else np.eye(self.data.q)
+            return np.linalg.inv(self._own_noise.cov) if self._weight == "noise-precision" else np.eye(self.data.q)
         return self._weight
 
     @cached_property
@@ -201,7 +220,12 @@ class Problem:
 
     @cached_property
     def gradient_error(self) -> float:
-        """Largest relative difference of the gradient from differences; of differences, from ones ten times as long."""
+        """Largest relative difference of the gradient from differences; of differences, from ones ten times as long.
+
+        The gradient of an emulator that is a step function is a difference over a cell, and counts as it is.
+        """
+        if not self.simulator.smooth:
+            return 0.0
         given = self.simulator.gradient(self.data.x, self.theta_tilde)
         longer = 10.0 if self.simulator.gradient_kind == "difference" else 1.0
         reference = self.simulator.difference_gradient(self.data.x, self.theta_tilde, longer)
@@ -223,7 +247,7 @@ class Problem:
         by_point = None if noise.by_point is None else noise.by_point[:, k : k + 1, k : k + 1]
         own = Noise(noise.cov[k : k + 1, k : k + 1], noise.observed[:, k : k + 1], noise.source, by_point)
         simulator = self.simulator
-        return Problem(
+        part = Problem(
             self.data.x,
             self.data.y[:, k],
             Simulator(
@@ -239,6 +263,8 @@ class Problem:
             # the joint fit's minima are good places to start from
             starts=np.vstack([self._starts, *(self.parameters.clipped(one.theta, 1e-6) for one in self.minima)]),
         )
+        part.simulator.smooth, part.simulator.outside = simulator.smooth, simulator.outside
+        return part
 
     def subset(self, rows: Any) -> Problem:
         """The same problem with some rows of the data (numbers or a mask): same domain, noise, priors and simulator."""
@@ -295,6 +321,22 @@ def _checked_noise(noise_cov: Any, y_err: Any, observed: BoolArray) -> Noise | L
             raise InputError(f'noise_cov={noise_cov!r}: give the variance, "estimate" or "sample"')
         return noise_cov
     return known_noise(noise_cov, observed)
+
+
+def _check_emulator(simulator: Any, names: tuple[str, ...], emulator_error: bool, noise_cov: Any) -> None:
+    """An emulator knows the order of its parameters, and whether it has a variance."""
+    known = getattr(getattr(simulator, "runs", None), "parameter_names", None)
+    if known is not None and known != names and (len(known) != len(names) or set(known) == set(names)):
+        raise InputError(
+            f"the runs of the emulator have the parameters {', '.join(known)}: give priors for these, in this order, "
+            f"not for {', '.join(names)}"
+        )
+    if not emulator_error:
+        return
+    if not getattr(simulator, "has_variance", False):
+        raise InputError("emulator_error needs an emulator with a variance as the simulator, for instance 'gp'")
+    if isinstance(noise_cov, str) and noise_cov == "sample":
+        raise InputError('emulator_error needs noise that is known or estimated, not noise_cov="sample"')
 
 
 def _checked_weight(weight: Any, q: int) -> Array | str:

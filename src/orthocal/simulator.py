@@ -67,12 +67,14 @@ class BoundSimulator:
         Number of calls that returned a value that is not finite.
     gradient_kind
         ``"given"``, ``"jax"`` or ``"difference"``.
+    given
+        What the user gave.
     """
 
     def __init__(self, simulator: Any, support: Support, q: int, flat_x: bool) -> None:
         if not callable(simulator):
             raise InputError(f"the simulator is {type(simulator).__name__}: give a function f(x, theta)")
-        self._function = self._user_function = simulator
+        self.given = self._function = self._user_function = simulator
         self._support = support
         self._q = q
         self.flat_x = flat_x
@@ -87,6 +89,10 @@ class BoundSimulator:
         self._given_gradient = gradient if callable(gradient) else None
         self._jacobian: Callable[[Array, Array], Any] | None = None
         self.gradient_kind = "given" if callable(gradient) else str(gradient)
+        #: whether a derivative exists; emulators by trees have none
+        self.smooth = bool(getattr(simulator, "smooth", True))
+        #: of an emulator: which theta (c, p) lie outside of the runs
+        self.outside: Callable[[Array], Any] | None = getattr(simulator, "outside", None)
 
     def evaluate(self, x: Array, theta: Array) -> Array:
         """f(x, theta), (m, q). A value that is not finite comes back as NaN in every cell."""

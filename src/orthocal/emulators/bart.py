@@ -1,0 +1,200 @@
+"""Bayesian additive regression trees as an emulator: the posterior mean, a step function with narrow cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array
+from ..bias import bart as bias_bart
+from ..bias.bart import BARTSampler, Forest
+from ..bias.bart_kernels import evaluate
+from ..errors import InputError
+from ..progress import announced
+from .cut_kernels import move_cuts
+from .lookup import MOST_BYTES, Lookup, Packed
+from .sampled_regression import Chain, check_rows, check_whole, keeps_from, noise_prior, run_chains
+
+#: rows times sweeps that a chain may take by itself: 50 s for 200 trees, and most sweeps a draw
+MOST_WORK, MOST_THIN = 1e8, 10
+
+
+@dataclass(frozen=True)
+class BART:
+    """target = sum of trees + N(0, noise variance) (Chipman, George, McCulloch 2010): the mean over the draws.
+
+    Each target has a chain of its own. Cut points lie evenly over the range of each input, between the values of a
+    design, too: trees that cut such a gap at different places fit the runs equally well, and their mean interpolates.
+    The noise is what the trees leave of a deterministic simulator; its variance is sampled, with the usual prior.
+
+    Parameters
+    ----------
+    trees
+        Number of trees.
+    draws
+        Kept draws.
+    burn
+        Sweeps before the first of them.
+    thin
+        Sweeps a kept draw; None for 1 with many rows to 10 with few, where sweeps are cheap.
+    k
+        The larger, the smaller the leaves' values a priori: their sum lies within the range of the targets with
+        probability 2 Phi(k) - 1.
+    alpha, beta
+        A node of depth h splits with probability alpha (1 + h)^-beta.
+    cuts
+        Number of cut points an input, at most 255.
+    least
+        Fewest rows of a leaf.
+    seed
+        Of the chains.
+    """
+
+    trees: int = 200
+    draws: int = 500
+    burn: int = 1000
+    thin: int | None = None
+    k: float = 2.0
+    alpha: float = 0.95
+    beta: float = 2.0
+    cuts: int = 100
+    least: int = 5
+    seed: int = 0
+
+    layout = "stacked"
+
+    def __post_init__(self) -> None:
+        thin = 1 if self.thin is None else self.thin
+        check_whole("BART", {"draws": (self.draws, 1), "burn": (self.burn, 0), "thin": (thin, 1)})
+        check_whole("BART", {"trees": (self.trees, 1), "seed": (self.seed, 0), "least": (self.least, 0)})
+        self._prior()
+
+    def fit(self, inputs: Array, targets: Array) -> FittedBART:
+        """The posterior of each column of targets (N, r) given inputs (N, k)."""
+        check_rows(inputs, targets)
+        low, high = inputs.min(axis=0), inputs.max(axis=0)
+        cut_points: list[Array] = [
+            np.linspace(a, b, self.cuts + 2)[1:-1] if b > a else np.empty(0) for a, b in zip(low, high, strict=True)
+        ]
+        # column by column, so that no sum depends on how many targets there are
+        offset = np.array([np.ascontiguousarray(target).mean() for target in targets.T])
+        rngs = [np.random.default_rng(seed) for seed in np.random.SeedSequence(self.seed).spawn(targets.shape[1])]
+        thin = self._sweeps_a_draw(len(inputs))
+        chains: list[Chain | None] = []
+        for target, rng in zip((targets - offset).T, rngs, strict=True):
+            # a constant target has nothing to learn
+            spread = float(np.ptp(target))
+            if spread < 1e-9:
+                chains.append(None)
+                continue
+            leaf_sd = spread / (2 * self.k * np.sqrt(self.trees))
+            nowhere = np.empty((0, inputs.shape[1]))
+            sampler = BARTSampler(self._prior(), leaf_sd, cut_points, inputs, nowhere, np.ones(len(inputs)))
+            move = CutMover(self, inputs, cut_points)
+            keeps = keeps_from(self.burn, thin)
+            chains.append(Chain(sampler, rng, target, noise_prior(inputs, target), keeps, move))
+        run_chains([chain for chain in chains if chain is not None], self.burn + self.draws * thin)
+        return FittedBART(self, high - low, cut_points, offset, chains)
+
+    def predict(self, inputs: Array) -> Array:
+        raise InputError("these trees have not been fitted: call fit, and predict of what it returns")
+
+    def _sweeps_a_draw(self, rows: int) -> int:
+        if self.thin is not None:
+            return self.thin
+        return int(np.clip((MOST_WORK / rows - self.burn) / self.draws, 1, MOST_THIN))
+
+    def _prior(self) -> bias_bart.BART:
+        return bias_bart.BART(self.trees, self.k, self.alpha, self.beta, self.cuts, "uniform", self.least)
+
+
+class CutMover:
+    """Moves the cuts of a forest within the gaps between the rows' values; see ``cut_kernels``."""
+
+    def __init__(self, settings: BART, inputs: Array, cut_points: list[Array]) -> None:
+        self._settings = settings
+        self._cuts = np.array([len(points) for points in cut_points], dtype=np.int64)
+        self._low = np.zeros((len(cut_points), settings.cuts), dtype=np.int64)
+        self._high = np.zeros_like(self._low)
+        for v, points in enumerate(cut_points):
+            # the gap of a cut is the number of values that it is not below
+            gap = np.searchsorted(np.unique(inputs[:, v]), points, side="right")
+            self._low[v, : len(points)] = np.searchsorted(gap, gap, side="left")
+            self._high[v, : len(points)] = np.searchsorted(gap, gap, side="right")
+
+    def __call__(self, rng: np.random.Generator, forest: Forest) -> None:
+        alpha, beta = self._settings.alpha, self._settings.beta
+        move_cuts(rng, forest.nodes, self._cuts, self._low, self._high, alpha, beta)
+
+
+class FittedBART:
+    """The draws of r targets, each a sum of trees.
+
+    Attributes
+    ----------
+    cell_width
+        Width of a cell of each input, (k,): between two cuts the predictions are constant.
+    noise_var
+        Posterior mean of each target's noise variance, (r,).
+    """
+
+    def __init__(
+        self, settings: BART, width: Array, cut_points: list[Array], offset: Array, chains: list[Chain | None]
+    ) -> None:
+        self.settings = settings
+        self.cut_points = cut_points
+        self.offset = offset
+        self.cell_width = width / (settings.cuts + 1)
+        self.noise_var = np.array([0.0 if chain is None else np.mean(chain.noise_vars) for chain in chains])
+        self._everywhere: Lookup | None = None
+        self.forests: list[Packed] = []
+        self._ends: list[list[int]] = []
+        for chain in chains:
+            records = [] if chain is None else chain.records
+            kind = np.concatenate([np.empty((0, 2), dtype=np.int16), *(record["kind"] for record in records)])
+            self.forests.append(Packed(kind, np.concatenate([np.empty(0), *(record["value"] for record in records)])))
+            self._ends.append(np.cumsum([len(record["value"]) for record in records], dtype=int).tolist())
+
+    def predict(self, inputs: Array) -> Array:
+        """The posterior mean at inputs (M, k), (M, r)."""
+        if len(inputs) == 1:
+            # one row after the other is what a sampler of theta asks for
+            if self._everywhere is None:
+                self._everywhere = self.at(np.empty((1, 0)))
+            return self._everywhere(inputs[0])
+        bins = self._binned(inputs)
+        columns = []
+        for forest, ends in zip(self.forests, self._ends, strict=True):
+            total = np.zeros(len(inputs))
+            evaluate(*forest, bins, len(ends) * self.settings.trees, total)
+            columns.append(total / self.settings.draws)
+        return np.stack(columns, axis=1) + self.offset
+
+    def variance(self, inputs: Array) -> Array:
+        """Variance of the error of the prediction, (M, r): that of the draws' functions, and the noise.
+
+        Each draw steps at some place between two values of a design, so there it is larger than the mean's error.
+        """
+        bins = self._binned(inputs)
+        columns = []
+        for forest, ends in zip(self.forests, self._ends, strict=True):
+            total, squares = np.zeros(len(inputs)), np.zeros(len(inputs))
+            for start, end in zip([0, *ends[:-1]], ends, strict=False):
+                one = np.zeros(len(inputs))
+                evaluate(forest.kind[start:end], forest.value[start:end], bins, self.settings.trees, one)
+                total += one
+                squares += one**2
+            draws = self.settings.draws
+            columns.append(np.maximum(squares / draws - (total / draws) ** 2, 0.0))
+        return np.asarray(np.stack(columns, axis=1) + self.noise_var)
+
+    def at(self, points: Array, most_bytes: int = MOST_BYTES) -> Lookup:
+        """The posterior mean as a function of theta (p,) for fixed points (m, d), (m, r)."""
+        with announced("making a table of the trees, which is compiled at its first use"):
+            return Lookup(self.forests, self.settings.draws, self.offset, self.cut_points, points, most_bytes)
+
+    def _binned(self, inputs: Array) -> Array:
+        """The bin of each row in each input, (k, M)."""
+        columns = [np.searchsorted(cuts, column) for cuts, column in zip(self.cut_points, inputs.T, strict=True)]
+        return np.ascontiguousarray(np.stack(columns).astype(np.uint8))

@@ -1,0 +1,235 @@
+"""Gaussian-process regression with a linear trend, a length-scale for every input, and an analytic gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
+
+from ..arrays import Array
+from ..errors import InputError
+from ..gaussian_process import (
+    correlation,
+    jittered_cholesky,
+    radial_correlation,
+    radial_slope,
+    restricted_deviance,
+    sample_of_points,
+)
+from ..progress import progress_bar
+
+#: exact regression beyond this takes minutes and gigabytes
+MOST_ROWS = 4000
+#: the search for hyperparameters starts on few rows and ends on more
+SEARCH_ROWS, LIKELIHOOD_ROWS = 150, 600
+#: bounds of sd, length-scales and noise variance, for targets of sd 1 in the unit cube
+LOWEST, HIGHEST = (1e-3, 0.03, 1e-9), (30.0, 30.0, 2.0)
+#: components that have hyperparameters of their own, and how fast the groups of the later ones grow
+ALONE, GROWTH = 10, 1.5
+STARTS = ((1.0, 0.5, 1e-2), (2.0, 2.0, 1e-4))
+
+
+@dataclass(frozen=True)
+class GP:
+    """target = beta_0 + beta' u + Z(u) + e, Z ~ GP(0, sd^2 k(.; lengthscale)), e ~ N(0, noise variance).
+
+    The coefficients beta have flat priors; sd, length-scales and noise variance are by restricted marginal likelihood,
+    for each target its own. The noise takes up what a simulator with random numbers adds.
+
+    Parameters
+    ----------
+    nu
+        Smoothness: 1.5, 2.5, inf for the squared exponential, or None (default) for 2.5 or inf, whichever is likelier.
+    """
+
+    nu: float | None = None
+    layout = "components"
+
+    def __post_init__(self) -> None:
+        if self.nu not in (None, 1.5, 2.5, np.inf):
+            raise InputError(f"nu={self.nu}: give 1.5, 2.5 or inf, or None to choose; a gradient must exist")
+
+    def fit(self, inputs: Array, targets: Array) -> FittedGP:
+        return self._fit(inputs, targets, [[i] for i in range(targets.shape[1])])
+
+    def fit_components(self, inputs: Array, targets: Array) -> FittedGP:
+        """As ``fit``, for targets in order of falling importance: later ones share hyperparameters with neighbours."""
+        return self._fit(inputs, targets, _neighbours(targets.shape[1]))
+
+    def _fit(self, inputs: Array, targets: Array, groups: list[list[int]]) -> FittedGP:
+        if len(inputs) > MOST_ROWS:
+            raise InputError(
+                f"an exact Gaussian process of {len(inputs)} rows is too large, {MOST_ROWS} are the most: take another "
+                "emulator ('bart', 'mlp' or 'forest'), fewer runs, or runs at common points, of which only the number "
+                "of runs counts"
+            )
+        # one BLAS thread: the result must not depend on their number
+        with threadpool_limits(limits=1, user_api="blas"):
+            processes = [
+                _fitted_process(inputs, targets[:, members], members, self.nu)
+                for members in progress_bar(groups, "emulator")
+            ]
+        return FittedGP(inputs, processes, targets.shape[1])
+
+    def predict(self, inputs: Array) -> Array:
+        raise InputError("this Gaussian process has not been fitted: call fit, and predict of what it returns")
+
+
+class Process(NamedTuple):
+    """The process of the targets ``members``, which share hyperparameters, and what predictions need.
+
+    alpha (N, c) and trend (t, c) belong to them; the covariance of the rows is lower lower', that of the trend's
+    estimate (trend_root trend_root')^-1.
+    """
+
+    members: list[int]
+    nu: float
+    sd: float
+    lengthscale: Array
+    noise_var: float
+    trend: Array
+    alpha: Array
+    lower: Array
+    trend_root: Array
+
+
+class FittedGP:
+    """Predictions at inputs (M, k): a mean, its gradient and a variance for each of r targets."""
+
+    def __init__(self, inputs: Array, processes: list[Process], r: int) -> None:
+        self.inputs = inputs
+        # by smoothness, so that those that have the same are neighbours
+        self.processes = sorted(processes, key=lambda process: process.nu)
+        nus = [process.nu for process in self.processes]
+        self._alike = [(nu, slice(nus.index(nu), nus.index(nu) + nus.count(nu))) for nu in dict.fromkeys(nus)]
+        self._precision = np.stack([process.lengthscale**-2 for process in self.processes], axis=1)
+        self._process_of = np.empty(r, dtype=np.intp)
+        self._alpha = np.empty((len(inputs), r))
+        self._trend = np.empty((len(processes[0].trend), r))
+        for i, process in enumerate(self.processes):
+            self._process_of[process.members] = i
+            self._alpha[:, process.members] = process.sd**2 * process.alpha
+            self._trend[:, process.members] = process.trend
+
+    def predict(self, inputs: Array) -> Array:
+        means = _trend_basis(inputs, len(self._trend)) @ self._trend
+        for row, mean in zip(inputs, means, strict=True):
+            k = self._radial(radial_correlation, (row - self.inputs) ** 2)
+            mean += np.einsum("nr,nr->r", k[:, self._process_of], self._alpha)
+        return np.asarray(means)
+
+    def gradient(self, inputs: Array) -> Array:
+        """d mean / d inputs, (M, r, k)."""
+        gradients = np.empty((len(inputs), self._alpha.shape[1], inputs.shape[1]))
+        gradients[:] = self._trend[1:].T if len(self._trend) > 1 else 0.0
+        for row, gradient in zip(inputs, gradients, strict=True):
+            parts = row - self.inputs
+            slopes = self._radial(radial_slope, parts**2)
+            change = (slopes[:, self._process_of] * self._alpha).T @ parts
+            gradient -= change * self._precision.T[self._process_of]
+        return gradients
+
+    def variance(self, inputs: Array) -> Array:
+        """Variance of a run's target about the mean, (M, r): the noise counts, the mean leaves it of a run."""
+        var = np.empty((len(inputs), len(self._process_of)))
+        for process in self.processes:
+            explained, of_trend = self._explained(process, inputs)
+            own = process.sd**2 - (explained**2).sum(axis=0) + (of_trend**2).sum(axis=0)
+            var[:, process.members] = (np.maximum(own, 0.0) + process.noise_var)[:, None]
+        return var
+
+    def covariance(self, process: Process, inputs: Array) -> Array:
+        """Covariance of the error of the mean of one of a process's targets, (M, M), without noise."""
+        explained, of_trend = self._explained(process, inputs)
+        own = process.sd**2 * correlation(inputs, inputs, process.lengthscale, process.nu)
+        return np.asarray(own - explained.T @ explained + of_trend.T @ of_trend)
+
+    def _radial(self, function: Callable[[Array, float], Array], squared_parts: Array) -> Array:
+        """A function of the distance for each process, (N, processes), from squared differences (N, k)."""
+        squared = squared_parts @ self._precision
+        return np.hstack([function(squared[:, which], nu) for nu, which in self._alike])
+
+    def _explained(self, process: Process, inputs: Array) -> tuple[Array, Array]:
+        """A and B with Cov = K - A'A + B'B: what the runs explain, (N, M), and what the trend's error adds, (t, M)."""
+        k = process.sd**2 * correlation(self.inputs, inputs, process.lengthscale, process.nu)
+        explained = solve_triangular(process.lower, k, lower=True)
+        whitened = solve_triangular(process.lower, _trend_basis(self.inputs, len(process.trend)), lower=True)
+        left = _trend_basis(inputs, len(process.trend)).T - whitened.T @ explained
+        return explained, solve_triangular(process.trend_root, left, lower=True)
+
+
+def _neighbours(count: int) -> list[list[int]]:
+    """The first components alone, later ones in groups that grow."""
+    groups, start, size = [], 0, 1.0
+    while start < count:
+        size = size if start < ALONE else size * GROWTH
+        end = min(count, start + int(size))
+        groups.append(list(range(start, end)))
+        start = end
+    return groups
+
+
+def _fitted_process(inputs: Array, targets: Array, members: list[int], nu: float | None) -> Process:
+    size, k = _trend_size(inputs), inputs.shape[1]
+    chosen, values = _hyperparameters(inputs, targets, (2.5, np.inf) if nu is None else (nu,), size)
+    var, noise_var = float(np.exp(2 * values[0])), float(np.exp(values[k + 1]))
+    lengthscale = np.exp(values[1 : k + 1])
+    covariance = var * correlation(inputs, inputs, lengthscale, chosen)
+    covariance[np.diag_indices_from(covariance)] += noise_var
+    lower, _ = jittered_cholesky(covariance)
+    basis = _trend_basis(inputs, size)
+    whitened = solve_triangular(lower, basis, lower=True)
+    trend_root = cholesky(whitened.T @ whitened, lower=True)
+    trend = cho_solve((trend_root, True), whitened.T @ solve_triangular(lower, targets, lower=True))
+    alpha = cho_solve((lower, True), targets - basis @ trend)
+    return Process(members, chosen, float(np.sqrt(var)), lengthscale, noise_var, trend, alpha, lower, trend_root)
+
+
+def _hyperparameters(inputs: Array, targets: Array, candidates: tuple[float, ...], size: int) -> tuple[float, Array]:
+    """nu, and the log of sd, length-scales and noise variance."""
+    k = inputs.shape[1]
+    lower, upper = _each(LOWEST, k), _each(HIGHEST, k)
+    # nothing is known about an input that does not vary
+    constant = np.flatnonzero(np.ptp(inputs, axis=0) == 0)
+    lower[1 + constant] = upper[1 + constant]
+
+    def search(nu: float, start: Array, most: int) -> tuple[float, float, Array]:
+        sample = sample_of_points(len(inputs), most)
+        result = minimize(
+            restricted_deviance,
+            np.clip(start, lower, upper),
+            args=(inputs[sample], targets[sample], nu, _trend_basis(inputs[sample], size), np.ones(len(sample))),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=list(zip(lower, upper, strict=True)),
+            options={"maxiter": 60, "ftol": 1e-7},
+        )
+        return float(result.fun), nu, result.x
+
+    found = [search(nu, _each(start, k), SEARCH_ROWS) for nu in candidates for start in STARTS]
+    _, nu, values = min(found, key=lambda one: one[0])
+    if len(inputs) > SEARCH_ROWS:
+        values = search(nu, values, LIKELIHOOD_ROWS)[2]
+    return nu, values
+
+
+def _each(values: tuple[float, float, float], k: int) -> Array:
+    """The log of sd, length-scale and noise variance with one length-scale an input."""
+    return np.asarray(np.log([values[0], *[values[1]] * k, values[2]]))
+
+
+def _trend_size(inputs: Array) -> int:
+    """A linear trend where there are runs enough to tell it, a constant otherwise."""
+    varied = np.unique(inputs, axis=0)
+    slopes = 1 + inputs.shape[1]
+    determined = np.linalg.matrix_rank(np.hstack([np.ones((len(varied), 1)), varied])) == slopes
+    return slopes if determined and len(varied) >= 3 * slopes else 1
+
+
+def _trend_basis(inputs: Array, size: int) -> Array:
+    return np.hstack([np.ones((len(inputs), 1)), inputs])[:, :size]

@@ -1,0 +1,232 @@
+"""The posterior mean of a sum of trees at fixed points, as an exact table over the cells of theta.
+
+At fixed points a tree's leaf is a rectangle of theta in which it adds its value. A rectangle in two parameters is four
+corners in an array of differences, which becomes the table by cumulative sums: all leaves of all draws together cost
+one table for each pair of parameters. Leaves that depend on more parameters, and those of pairs for which there is no
+memory, stay a list of boxes; the same box of several draws is one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import Array, IntArray
+from .lookup_kernels import add_leaves, count_leaves, look_up
+
+#: memory for the tables of one set of points
+MOST_BYTES = 512 * 2**20
+
+
+class Packed(NamedTuple):
+    """The trees of all draws of one target, one after the other: see ``bias.bart_kernels.pack``."""
+
+    kind: Any
+    value: Array
+
+
+class Tables(NamedTuple):
+    """Where the tables lie; see ``lookup_kernels``."""
+
+    choice: IntArray
+    first: IntArray
+    axes: IntArray
+    strides: IntArray
+    cells: int
+
+
+class Boxes(NamedTuple):
+    """Boxes of theta, sorted into groups of one target and the same rows of points; see ``look_up``."""
+
+    low: Any
+    extent: Any
+    value: Array
+    group_ends: IntArray
+    group_target: IntArray
+    row_ends: IntArray
+    group_rows: IntArray
+
+
+class Lookup:
+    """The function theta (p,) -> (m, r): offset + sum of the trees of all draws / number of draws, at fixed points.
+
+    Parameters
+    ----------
+    forests
+        The packed trees of each of r targets.
+    draws
+        How many draws they are.
+    offset
+        (r,), what is added.
+    cut_points
+        Of each variable, the d of the points first, then the p of theta.
+    points
+        (m, d).
+    most_bytes
+        Memory for the tables.
+    """
+
+    def __init__(
+        self,
+        forests: list[Packed],
+        draws: int,
+        offset: Array,
+        cut_points: list[Array],
+        points: Array,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        d = points.shape[1]
+        bins = np.array([len(cuts) + 1 for cuts in cut_points], dtype=np.int64)
+        point_bins, self._row_of_point = _distinct_rows(points, cut_points[:d])
+        shape = (len(forests), point_bins.shape[1])
+        counts = np.zeros((len(bins) - d, len(bins) - d), dtype=np.int64)
+        others = [count_leaves(forest.kind, bins, d, counts) for forest in forests]
+        self._tables = plan_tables(counts, bins[d:], max(most_bytes // (8 * shape[0] * shape[1]), 0))
+        self._constant = np.zeros(shape)
+        self._cells = np.zeros((self._tables.cells, *shape))
+        unplaced = int(counts[self._tables.choice < 0].sum())
+        lists = [
+            self._add(forest, target, bins, point_bins, others[target] + unplaced)
+            for target, forest in enumerate(forests)
+        ]
+        self._accumulate(bins[d:])
+        self._constant /= draws
+        self._constant += offset[:, None]
+        self._cells /= draws
+        self._boxes = _grouped(lists, point_bins, draws)
+        self._cut_points = np.concatenate([np.empty(0), *cut_points[d:]])
+        self._starts = np.concatenate([[0], np.cumsum(bins[d:] - 1)])
+        self._arguments = (
+            self._constant, self._cells, self._tables.first, self._tables.axes, self._tables.strides, *self._boxes,
+            self._row_of_point,
+        )  # fmt: skip
+
+    def __call__(self, theta: Array) -> Array:
+        output = np.empty((len(self._row_of_point), len(self._constant)))
+        look_up(np.ascontiguousarray(theta), self._cut_points, self._starts, *self._arguments, output)
+        return output
+
+    @property
+    def boxes(self) -> int:
+        """Number of boxes that are in no table."""
+        return len(self._boxes.value)
+
+    @property
+    def tables(self) -> int:
+        """Number of tables."""
+        return len(self._tables.first)
+
+    def _add(self, forest: Packed, target: int, bins: IntArray, point_bins: Any, most: int) -> tuple[Any, Array]:
+        """Add the leaves of one target; what has no table, as boxes (B, 2 k) and values."""
+        box, value = np.empty((most, 2 * len(bins)), dtype=np.uint8), np.empty(most)
+        choice, first, axes, strides, _ = self._tables
+        count = add_leaves(
+            *forest, bins, point_bins, target, choice, first, axes, strides, self._constant, self._cells, box, value
+        )
+        return box[:count], value[:count]
+
+    def _accumulate(self, bins: IntArray) -> None:
+        """Differences become values, in place."""
+        for first, (i, j), (_, stride) in zip(self._tables.first, self._tables.axes, self._tables.strides, strict=True):
+            width = bins[j] if stride else 1
+            table = self._cells[first : first + bins[i] * width].reshape(bins[i], width, *self._constant.shape)
+            for axis in (0, 1) if stride else (0,):
+                np.cumsum(table, axis=axis, out=table)
+
+
+def plan_tables(counts: IntArray, bins: IntArray, most_cells: int) -> Tables:
+    """Tables for the pairs of parameters with most leaves first, then for single ones that are in none of them.
+
+    ``counts`` (p, p) are the leaves that depend on a pair, or on one parameter on the diagonal.
+    """
+    p = len(bins)
+    choice = np.full((p, p), -1, dtype=np.int64)
+    first: list[int] = []
+    axes: list[tuple[int, int]] = []
+    strides: list[tuple[int, int]] = []
+    used = 0
+    pairs = [(i, j) for i in range(p) for j in range(i + 1, p)]
+    singles = [(i, i) for i in range(p)]
+    for i, j in sorted(pairs, key=lambda pair: -int(counts[pair])) + singles:
+        size = int(bins[i] * bins[j]) if i < j else int(bins[i])
+        if not counts[i, j] or choice[i, j] >= 0 or used + size > most_cells:
+            continue
+        choice[i, j] = len(first)
+        for one in (i, j):
+            if choice[one, one] < 0:
+                choice[one, one] = len(first)
+        first.append(used)
+        axes.append((i, j))
+        strides.append((int(bins[j]), 1) if i < j else (1, 0))
+        used += size
+    shaped = [np.array(values, dtype=np.int64).reshape(-1, 2) for values in (axes, strides)]
+    return Tables(choice, np.array(first, dtype=np.int64), shaped[0], shaped[1], used)
+
+
+def _distinct_rows(points: Array, cut_points: list[Array]) -> tuple[Any, IntArray]:
+    """The distinct cells of the points, bins (d, u), and which of them each point is in, (m,)."""
+    if not points.shape[1]:
+        return np.zeros((0, 1), dtype=np.uint8), np.zeros(len(points), dtype=np.int64)
+    columns = [np.searchsorted(cuts, column) for cuts, column in zip(cut_points, points.T, strict=True)]
+    rows, inverse = np.unique(np.stack(columns, axis=1).astype(np.uint8), axis=0, return_inverse=True)
+    return np.ascontiguousarray(rows.T), inverse.ravel().astype(np.int64)
+
+
+def _grouped(lists: list[tuple[Any, Array]], point_bins: Any, draws: int) -> Boxes:
+    """The boxes of all targets in groups; equal boxes are added up, those without a point left out."""
+    d, k = len(point_bins), lists[0][0].shape[1] // 2
+    bounds, values, sizes, targets, row_lists = [], [], [], [], []
+    for target, (box, value) in enumerate(lists):
+        # the bounds in x first, so that sorting makes the groups
+        theta = [*range(d, k), *range(k + d, 2 * k)]
+        distinct, member = _distinct_bytes(np.hstack([_in_ranks(box, point_bins), box[:, theta]]))
+        summed = np.bincount(member, value, len(distinct)) / draws
+        changes = np.flatnonzero((distinct[1:, : 2 * d] != distinct[:-1, : 2 * d]).any(axis=1)) + 1
+        ends = np.concatenate([[0], changes, [len(distinct)]]) if len(distinct) else np.zeros(1, dtype=np.intp)
+        for start, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+            rows = _rows_between(distinct[start, :d], distinct[start, d : 2 * d], point_bins)
+            if len(rows):
+                bounds.append(distinct[start:end, 2 * d :])
+                values.append(summed[start:end])
+                sizes.append(end - start)
+                targets.append(target)
+                row_lists.append(rows)
+    ends_of_theta = np.concatenate([np.empty((0, 2 * (k - d)), dtype=np.uint8), *bounds]).T
+    return Boxes(
+        low=np.ascontiguousarray(ends_of_theta[: k - d]),
+        extent=np.ascontiguousarray(ends_of_theta[k - d :] - ends_of_theta[: k - d]),
+        value=np.concatenate([np.empty(0), *values]),
+        group_ends=np.cumsum(sizes, dtype=np.int64),
+        group_target=np.array(targets, dtype=np.int64),
+        row_ends=np.cumsum([len(rows) for rows in row_lists], dtype=np.int64),
+        group_rows=np.concatenate([np.empty(0, dtype=np.int64), *row_lists]),
+    )
+
+
+def _in_ranks(box: Any, point_bins: Any) -> Any:
+    """The bounds in x, (B, 2 d), as those of the outermost points inside: boxes with the same points become equal."""
+    d, k = len(point_bins), box.shape[1] // 2
+    low, high = np.empty((len(box), d), dtype=np.uint8), np.empty((len(box), d), dtype=np.uint8)
+    for v, bins in enumerate(point_bins):
+        present = np.unique(bins)
+        first = np.searchsorted(present, box[:, v])
+        last = np.searchsorted(present, box[:, k + v], side="right") - 1
+        empty = first > last
+        low[:, v] = np.where(empty, 1, present[np.minimum(first, len(present) - 1)])
+        high[:, v] = np.where(empty, 0, present[last])
+    return np.hstack([low, high])
+
+
+def _rows_between(low: Any, high: Any, point_bins: Any) -> IntArray:
+    """The rows of points in a box."""
+    return np.flatnonzero(((point_bins >= low[:, None]) & (point_bins <= high[:, None])).all(axis=0))
+
+
+def _distinct_bytes(rows: Any) -> tuple[Any, IntArray]:
+    """The distinct rows of an array of bytes, sorted, and which of them each row is."""
+    if not rows.size:
+        return rows, np.zeros(len(rows), dtype=np.intp)
+    whole = rows.view(np.dtype((np.void, rows.shape[1]))).ravel()
+    distinct, member = np.unique(whole, return_inverse=True)
+    return distinct.view(np.uint8).reshape(-1, rows.shape[1]), member.ravel().astype(np.intp)

@@ -1,0 +1,91 @@
+"""A neural network (scikit-learn's multi-layer perceptron), with the gradient of its formula."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..errors import InputError
+from .foreign import learner
+
+
+@dataclass(frozen=True)
+class MLP:
+    """Layers of tanh(W u + b), the last one linear; weights by least squares with a penalty on their size.
+
+    Parameters
+    ----------
+    layers
+        Units of each hidden layer.
+    penalty
+        Of the squared weights.
+    iterations
+        Most iterations of the search.
+    seed
+        Of the weights it starts from.
+    """
+
+    layers: tuple[int, ...] = (64, 64)
+    penalty: float = 1e-3
+    iterations: int = 1000
+    seed: int = 0
+    layout = "components"
+
+    def __post_init__(self) -> None:
+        if not self.layers or min(self.layers) < 1 or self.penalty < 0 or self.iterations < 1:
+            raise InputError(
+                "a network needs hidden layers of at least one unit, a penalty of 0 or more and iterations"
+            )
+
+    def fit(self, inputs: Array, targets: Array) -> FittedMLP:
+        import warnings
+
+        network = learner("neural_network").MLPRegressor(
+            hidden_layer_sizes=self.layers,
+            activation="tanh",
+            solver="lbfgs",
+            alpha=self.penalty,
+            max_iter=self.iterations,
+            max_fun=100 * self.iterations,
+            tol=1e-7,
+            random_state=self.seed,
+        )
+        with warnings.catch_warnings():
+            # the search is meant to stop there
+            warnings.filterwarnings("ignore", category=learner("exceptions").ConvergenceWarning)
+            network.fit(inputs, targets[:, 0] if targets.shape[1] == 1 else targets)
+        return FittedMLP(network.coefs_, network.intercepts_)
+
+    def predict(self, inputs: Array) -> Array:
+        raise InputError("this network has not been fitted: call fit, and predict of what it returns")
+
+
+class FittedMLP:
+    """The network with weights (in, out) and intercepts (out,) of each layer."""
+
+    def __init__(self, weights: list[Any], intercepts: list[Any]) -> None:
+        self.weights, self.intercepts = weights, intercepts
+
+    def predict(self, inputs: Array) -> Array:
+        return self._layers(inputs)[-1]
+
+    def gradient(self, inputs: Array) -> Array:
+        """d predict / d inputs, (M, r, k), by the chain rule from the last layer to the first."""
+        *hidden, _ = self._layers(inputs)
+        slope = np.broadcast_to(self.weights[-1].T, (len(inputs), *self.weights[-1].T.shape))
+        for weight, values in zip(self.weights[-2::-1], hidden[::-1], strict=True):
+            slope = (slope * (1 - values**2)[:, None, :]) @ weight.T
+        return np.asarray(slope)
+
+    def _layers(self, inputs: Array) -> list[Array]:
+        """The values of every layer."""
+        values, layers = inputs, []
+        for i, (weight, intercept) in enumerate(zip(self.weights, self.intercepts, strict=True)):
+            values = values @ weight + intercept
+            if i < len(self.weights) - 1:
+                values = np.tanh(values)
+            layers.append(values)
+        return layers

@@ -1,0 +1,91 @@
+"""Where to run next: in the posterior's region, not twice at a place, and to more use than points spread evenly."""
+
+import numpy as np
+import pytest
+from scipy.stats import uniform
+
+import orthocal as oc
+from orthocal.errors import InputError
+
+X = np.linspace(0, 1, 15)
+PRIORS = {"a": uniform(0, 1), "b": uniform(0, 1)}
+TRUTH = np.array([0.31, 0.64])
+
+
+def simulate(x, theta):
+    return np.sin(4 * theta[0] * x + 6 * theta[1]) + np.cos(7 * theta[1] * x) * theta[0]
+
+
+def runs_at(theta):
+    return oc.RunTable(theta, np.stack([simulate(X, one) for one in np.asarray(theta)]), X, ["a", "b"])
+
+
+def posterior_of(runs, emulator="gp"):
+    rng = np.random.default_rng(5)
+    x = rng.uniform(0, 1, 60)
+    y = simulate(x, TRUTH) + rng.normal(0, 0.05, 60)
+    problem = oc.Problem(x, y, oc.emulate(runs, emulator), PRIORS, oc.Box(0, 1), noise_cov=0.0025, starts=[TRUTH])
+    return oc.calibrate(problem, draws=200, seed=1, progress=False)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return runs_at(oc.design(PRIORS, 16, seed=1).to_numpy())
+
+
+@pytest.fixture(scope="module")
+def posterior(runs):
+    return posterior_of(runs)
+
+
+def test_they_lie_where_the_posterior_is(posterior, runs):
+    chosen = oc.next_runs(posterior, runs, 5)
+    assert list(chosen.columns) == ["a", "b"]
+    draws = posterior.theta.reshape(-1, 2)
+    deviation = np.abs(chosen.to_numpy() - draws.mean(axis=0)) / draws.std(axis=0)
+    assert (deviation < 6).all()
+    assert len(np.unique(chosen.to_numpy(), axis=0)) == 5
+    assert chosen.equals(oc.next_runs(posterior, runs, 5))
+
+
+def test_they_help_more_than_runs_spread_evenly(posterior, runs):
+    """The best fit with four more runs, beside four points of the design: nearer to that of the simulator itself."""
+    exact = oc.Problem(
+        posterior.data["constant_data"]["x"].values,
+        posterior.data["observed_data"]["y"].values[:, 0],
+        simulate,
+        PRIORS,
+        oc.Box(0, 1),
+        noise_cov=0.0025,
+        starts=[TRUTH],
+    ).theta_tilde
+    spread = oc.design(PRIORS, 32, seed=1).to_numpy()[16:20]
+    errors = []
+    for more in (oc.next_runs(posterior, runs, 4).to_numpy(), spread):
+        longer = runs_at(np.vstack([runs.theta, more]))
+        theta_tilde = posterior_of(longer).data["constant_data"]["theta_tilde"].values
+        errors.append(np.abs(theta_tilde - exact).max())
+    assert errors[0] < 0.5 * errors[1]
+
+
+def test_runs_with_points_of_their_own(runs, posterior):
+    rng = np.random.default_rng(0)
+    x = [np.sort(rng.uniform(0, 1, 8)) for _ in runs.theta]
+    ragged = oc.RunTable(
+        runs.theta, [simulate(own, one) for own, one in zip(x, runs.theta, strict=True)], x, ["a", "b"]
+    )
+    assert len(oc.next_runs(posterior, ragged, 3)) == 3
+
+
+def test_they_are_the_design_of_a_campaign(posterior, runs, tmp_path):
+    chosen = oc.next_runs(posterior, runs, 2)
+    more = oc.campaign(simulate, chosen, x=X, store=tmp_path / "runs.db", jobs=1, progress=False)
+    assert np.array_equal(more.theta, chosen.to_numpy())
+
+
+def test_refused(posterior, runs):
+    with pytest.raises(InputError, match="n=0"):
+        oc.next_runs(posterior, runs, 0)
+    other = oc.RunTable(runs.theta, runs.output, X, ["a", "c"])
+    with pytest.raises(InputError, match="the posterior is about a, b, the runs about a, c"):
+        oc.next_runs(posterior, other, 2)
