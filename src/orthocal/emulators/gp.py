@@ -107,31 +107,33 @@ class FittedGP:
         self.processes = sorted(processes, key=lambda process: process.nu)
         nus = [process.nu for process in self.processes]
         self._alike = [(nu, slice(nus.index(nu), nus.index(nu) + nus.count(nu))) for nu in dict.fromkeys(nus)]
-        self._precision = np.stack([process.lengthscale**-2 for process in self.processes], axis=1)
+        # one row a process or target, one column a row of the inputs: sums run along the memory
+        self._precision = np.stack([process.lengthscale**-2 for process in self.processes])
+        self._columns = np.ascontiguousarray(inputs.T)
         self._process_of = np.empty(r, dtype=np.intp)
-        self._alpha = np.empty((len(inputs), r))
+        self._alpha = np.empty((r, len(inputs)))
         self._trend = np.empty((len(processes[0].trend), r))
         for i, process in enumerate(self.processes):
             self._process_of[process.members] = i
-            self._alpha[:, process.members] = process.sd**2 * process.alpha
+            self._alpha[process.members] = process.sd**2 * process.alpha.T
             self._trend[:, process.members] = process.trend
 
     def predict(self, inputs: Array) -> Array:
         means = _trend_basis(inputs, len(self._trend)) @ self._trend
         for row, mean in zip(inputs, means, strict=True):
-            k = self._radial(radial_correlation, (row - self.inputs) ** 2)
-            mean += np.einsum("nr,nr->r", k[:, self._process_of], self._alpha)
+            k = self._radial(radial_correlation, (row[:, None] - self._columns) ** 2)
+            mean += np.einsum("rn,rn->r", k[self._process_of], self._alpha)
         return np.asarray(means)
 
     def gradient(self, inputs: Array) -> Array:
         """d mean / d inputs, (M, r, k)."""
-        gradients = np.empty((len(inputs), self._alpha.shape[1], inputs.shape[1]))
+        gradients = np.empty((len(inputs), len(self._alpha), inputs.shape[1]))
         gradients[:] = self._trend[1:].T if len(self._trend) > 1 else 0.0
         for row, gradient in zip(inputs, gradients, strict=True):
-            parts = row - self.inputs
+            parts = row[:, None] - self._columns
             slopes = self._radial(radial_slope, parts**2)
-            change = (slopes[:, self._process_of] * self._alpha).T @ parts
-            gradient -= change * self._precision.T[self._process_of]
+            change = (slopes[self._process_of] * self._alpha) @ parts.T
+            gradient -= change * self._precision[self._process_of]
         return gradients
 
     def variance(self, inputs: Array) -> Array:
@@ -150,9 +152,9 @@ class FittedGP:
         return np.asarray(own - explained.T @ explained + of_trend.T @ of_trend)
 
     def _radial(self, function: Callable[[Array, float], Array], squared_parts: Array) -> Array:
-        """A function of the distance for each process, (N, processes), from squared differences (N, k)."""
-        squared = squared_parts @ self._precision
-        return np.hstack([function(squared[:, which], nu) for nu, which in self._alike])
+        """A function of the distance for each process, (processes, N), from squared differences (k, N)."""
+        squared = self._precision @ squared_parts
+        return np.vstack([function(squared[which], nu) for nu, which in self._alike])
 
     def _explained(self, process: Process, inputs: Array) -> tuple[Array, Array]:
         """A and B with Cov = K - A'A + B'B: what the runs explain, (N, M), and what the trend's error adds, (t, M)."""

@@ -11,6 +11,9 @@ from ..arrays import Array
 from ..errors import InputError
 from .foreign import learner
 
+#: rows times iterations: a minute or two
+MOST_WORK = 20_000_000
+
 
 @dataclass(frozen=True)
 class MLP:
@@ -23,7 +26,7 @@ class MLP:
     penalty
         Of the squared weights.
     iterations
-        Most iterations of the search.
+        Most iterations of the search; fewer with more than 20 000 rows, whose number times the iterations is bounded.
     seed
         Of the weights it starts from.
     """
@@ -43,13 +46,14 @@ class MLP:
     def fit(self, inputs: Array, targets: Array) -> FittedMLP:
         import warnings
 
+        iterations = max(1, min(self.iterations, MOST_WORK // len(inputs)))
         network = learner("neural_network").MLPRegressor(
             hidden_layer_sizes=self.layers,
             activation="tanh",
             solver="lbfgs",
             alpha=self.penalty,
-            max_iter=self.iterations,
-            max_fun=100 * self.iterations,
+            max_iter=iterations,
+            max_fun=100 * iterations,
             tol=1e-7,
             random_state=self.seed,
         )
