@@ -8,12 +8,12 @@ from orthocal.gaussian_process import (
     LIKELIHOOD_POINTS,
     SMOOTHNESSES,
     Hyperparameters,
-    restricted_deviance,
     check_smoothness,
     correlation,
     correlation_slopes,
     fit_hyperparameters,
     jittered_cholesky,
+    restricted_deviance,
 )
 
 LENGTHSCALE = np.array([0.4, 2.0])

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from orthocal.methods import Draws
-from orthocal.studies.models import MODEL1, Printed
+from orthocal import bias, emulators
+from orthocal.methods import Draws, Projected
+from orthocal.studies.models import MODEL1, MODEL2_PART, UNAVAILABLE, Printed
 from orthocal.studies.registry import Column, Study
 
 #: a folder for what the methods leave and look for; the tests set it
@@ -79,3 +80,25 @@ SLOW = _study("SLOW", replace(_CHEAP, method=lambda: Cheap(0.1)))
 RAISING = _study("RAISING", _CHEAP, Column("raising", "raising", Raising))
 DYING = _study("DYING", _CHEAP, Column("dying", "dying", Dying))
 DEADLY = _study("DEADLY", _CHEAP, Column("deadly", "deadly", lambda: Dying(always=True)))
+
+
+class Patient(emulators.GP):
+    """A Gaussian process that takes its time to fit."""
+
+    def fit_components(self, inputs, targets):
+        time.sleep(0.5)
+        return super().fit_components(inputs, targets)
+
+
+_TREES = emulators.BART(trees=20, draws=20, burn=50, thin=1)
+EMULATED = Study(
+    "emulated",
+    "small emulators",
+    MODEL2_PART,
+    (
+        Column("gp", "GP emulator", lambda: Projected(bias.GP(nu=1.5)), UNAVAILABLE["pgp"], emulator=Patient()),
+        Column("bart", "BART emulator", lambda: Projected(bias.BART(trees=20)), UNAVAILABLE["pbart"], emulator=_TREES),
+    ),
+    reference="fake_studies:EMULATED",
+    draws=40,
+)

@@ -17,11 +17,14 @@ PRINTED = {
     "finite1": models.FINITE1,
     "finite2": models.FINITE2,
     "outcomes": {},
+    "unavailable": models.UNAVAILABLE,
 }
+#: how far the paper's means are from the truth, relatively: a slip of the pen would be seen
+FARTHEST = {"unavailable": 0.14}
 
 
 def test_the_studies_of_the_paper():
-    assert list(STUDIES) == ["table1", "table2", "table3", "finite1", "finite2", "outcomes"]
+    assert list(STUDIES) == ["table1", "table2", "table3", "finite1", "finite2", "outcomes", "unavailable"]
     keys = {name: [column.key for column in columns_by_key(study, None)] for name, study in STUDIES.items()}
     # the columns of the paper's tables, from left to right
     assert keys["table1"] == ["pgp12", "pgp32", "pgp52", "pbart", "ogp12", "ogp32", "ogp52", "sgasp", "pcal"]
@@ -29,6 +32,7 @@ def test_the_studies_of_the_paper():
     assert keys["table3"] == ["pgp12", "pgp32", "pgp52", "pbart", "pbmars", "ogp52"]
     assert keys["finite1"] == keys["finite2"] == ["pgp12", "pgp32", "pgp52", "pbart"]
     assert len(keys["outcomes"]) == 8
+    assert keys["unavailable"] == ["pgp-gp", "pbart-bart", "pbart-gp"]
 
 
 @pytest.mark.parametrize("name", PRINTED)
@@ -38,11 +42,12 @@ def test_every_printed_figure_has_a_column_and_a_parameter(name):
     assert {id(printed) for printed in shown} == {id(printed) for printed in PRINTED[name].values()}
     p = len(study.model.parameters)
     for printed in shown:
-        assert len(printed.mean) == len(printed.sd) == len(printed.coverage) == p
+        coverage = printed.coverage or ()
+        assert len(printed.mean) == len(printed.sd) == p
+        assert len(coverage) == (0 if name == "unavailable" else p)
         for text, truth in zip(printed.mean, study.model.theta_star, strict=True):
-            # a slip of the pen would be seen: all means of the paper are within 5.1 % of the truth
-            np.testing.assert_allclose(printed_numbers(text), truth, rtol=0.051)
-        assert all(0.9 <= printed_numbers(text)[0] <= 1 for text in printed.coverage)
+            np.testing.assert_allclose(printed_numbers(text), truth, rtol=FARTHEST.get(name, 0.051))
+        assert all(0.9 <= printed_numbers(text)[0] <= 1 for text in coverage)
         assert all(0 < printed_numbers(text)[0] <= printed_numbers(text)[-1] for text in printed.sd)
 
 

@@ -31,7 +31,7 @@ SEARCH_ROWS, LIKELIHOOD_ROWS = 150, 600
 LOWEST, HIGHEST = (1e-3, 0.03, 1e-9), (30.0, 30.0, 2.0)
 #: components that have hyperparameters of their own, and how fast the groups of the later ones grow
 ALONE, GROWTH = 10, 1.5
-STARTS = ((1.0, 0.5, 1e-2), (2.0, 2.0, 1e-4))
+STARTS = ((1.0, 0.5, 1e-2), (2.0, 2.0, 1e-4), (20.0, 5.0, 1e-7))
 
 
 @dataclass(frozen=True)
@@ -196,6 +196,9 @@ def _hyperparameters(inputs: Array, targets: Array, candidates: tuple[float, ...
     """nu, and the log of sd, length-scales and noise variance."""
     k = inputs.shape[1]
     lower, upper = _each(LOWEST, k), _each(HIGHEST, k)
+    # on a grid, a length-scale below the gap between its values would explain anything
+    gaps = [np.median(np.diff(np.unique([0.0, 1.0, *column]))) for column in inputs.T]
+    lower[1 : k + 1] = np.maximum(lower[1 : k + 1], np.log(gaps))
     # nothing is known about an input that does not vary
     constant = np.flatnonzero(np.ptp(inputs, axis=0) == 0)
     lower[1 + constant] = upper[1 + constant]

@@ -6,7 +6,7 @@ Each has a true process y_R, a simulator f, and the theta* that minimises the L2
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,9 +64,13 @@ class StudyModel:
 
     def problem(self, x: Array, y: Array, **changes: Any) -> Problem:
         """The calibration problem of the paper: known noise, the unit cube."""
-        settings: dict[str, Any] = {"domain": Box(0, 1), "noise_cov": self.noise_cov}
-        simulator = self.simulator if self.gradient is None else Simulator(self.simulator, self.gradient)
-        return Problem(x, y, simulator, self.parameters, **{**settings, **changes})
+        settings: dict[str, Any] = {
+            "simulator": self.simulator if self.gradient is None else Simulator(self.simulator, self.gradient),
+            "parameters": self.parameters,
+            "domain": Box(0, 1),
+            "noise_cov": self.noise_cov,
+        }
+        return Problem(x, y, **{**settings, **changes})
 
 
 def _model2(x: Array, theta: Array) -> Array:
@@ -101,6 +105,13 @@ MODEL2 = StudyModel(
     gradient=_model2_gradient,
     theta_star=(0.2, 0.3),
     parameters={"theta1": stats.uniform(0, 1), "theta2": stats.uniform(0, 1)},
+)
+
+# one of the eight parts of the unit square that these symmetries make alike: theta* is its only minimum
+MODEL2_PART = replace(
+    MODEL2,
+    name="Model 2, one part of the square",
+    parameters={"theta1": stats.uniform(0, 0.25), "theta2": stats.uniform(0, 0.5)},
 )
 
 

@@ -20,8 +20,8 @@ from .replicate import CHAINS, Row, Task
 from .results import Results, Settings
 from .workers import Replications, Workers
 
-#: of the paper's study, but for the seed
-DEFAULT = Settings(seed=1, draws=5000, replications=100, methods=())
+#: the number is the paper's
+SEED, REPLICATIONS = 1, 100
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Request:
 
     def settings(self, study: Study, before: Settings | None, folder: Path) -> Settings:
         """The settings of this run. A folder has one seed and one number of draws for a study."""
-        last = before or DEFAULT
+        last = before or Settings(SEED, study.draws, REPLICATIONS, methods=())
         for name, given, stored in (("seed", self.seed, last.seed), ("draws", self.draws, last.draws)):
             if before and given is not None and given != stored:
                 raise InputError(
