@@ -241,3 +241,20 @@ def test_of_two_minima_at_one_place_the_better_stays():
     starts = np.linspace(800, 825, 40)[:, None]
     minima, _ = search(wave, {"t": stats.uniform(0, 1e6)}, wave(x, [truth])[:, None], starts=starts, x=x)
     assert minima[0].theta == pytest.approx([truth], abs=1e-3)
+
+
+def test_a_rough_simulator_has_one_minimum_where_nothing_parts_two():
+    """Steps of the output end the search at several places of one valley; two valleys stay two."""
+
+    def steps(x, theta):
+        return np.round(theta[0] * x[:, 0], 5)
+
+    def symmetric(x, theta):
+        return np.abs(theta[0]) * x[:, 0]
+
+    x = np.linspace(0, 1, 30)[:, None]
+    y = 0.31 * x[:, 0] + 0.01 * np.sin(9 * x[:, 0])
+    rough = Problem(x, y, Simulator(steps, "difference", step=1e-2), {"a": stats.uniform(0, 1)}, noise_cov=1e-4)
+    assert len(rough.minima) == 1
+    near = Problem(x, 0.1 * y, Simulator(symmetric, "difference"), {"a": stats.uniform(-1, 2)}, noise_cov=1e-4)
+    assert len(near.minima) == 2

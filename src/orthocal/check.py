@@ -276,7 +276,7 @@ def _simulator(notes: dict[str, Any]) -> Iterator[Finding]:
     calls, seconds = notes["simulator_calls"], notes["simulator_seconds"]
     share = seconds / max(notes["seconds"], 1e-9)
     message = f"{calls} calls, {seconds:.2g} s of {notes['seconds']:.2g} s in all"
-    if share > 0.5 and notes["seconds"] > 10:
+    if share > 0.5 and notes["seconds"] > 10 and notes.get("outside_runs") is None:
         yield Finding("note", "simulator", message, "replace it by an emulator fitted to a table of its runs")
     else:
         yield Finding("fine", "simulator", message)

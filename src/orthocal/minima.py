@@ -6,6 +6,7 @@ cells of a row are missing, its W is ((W^-1)_oo)^-1 at the observed ones: the lo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from .simulator import BoundSimulator
 
 #: two minima closer than this share of the prior's spread are one
 SAME_MINIMUM = 1e-4
+#: those closer than this are one if no barrier of this share of the loss parts them
+NEIGHBOUR, BARRIER = 0.05, 1e-3
 #: losses that differ by less than this share of the best are equal
 SAME_LOSS = 1e-6
 
@@ -81,7 +84,24 @@ def find_minima(
     found = found or unfinished
     if not found:
         raise failure or SimulatorError("no start of the search for theta_tilde converged: check the simulator")
-    return _ordered(found, parameters, float(np.sum(np.einsum("...kl,...l->...k", root, y) ** 2)))
+    size = float(np.sum(np.einsum("...kl,...l->...k", root, y) ** 2))
+    return _merged(_ordered(found, parameters, size), lambda theta: float(np.sum(residual(theta) ** 2)), parameters)
+
+
+def _merged(minima: tuple[Minimum, ...], loss: Callable[[Array], float], parameters: Parameters) -> tuple[Minimum, ...]:
+    """Without those that no barrier parts from a better neighbour: rounding of the simulator ended the search there."""
+    kept: list[Minimum] = []
+    for one in minima:
+        near = (other for other in kept if np.all(np.abs(one.theta - other.theta) < NEIGHBOUR * parameters.spread))
+        if not any(_in_one_valley(one, other, loss) for other in near):
+            kept.append(one)
+    return tuple(kept)
+
+
+def _in_one_valley(one: Minimum, other: Minimum, loss: Callable[[Array], float]) -> bool:
+    between = (other.theta + share * (one.theta - other.theta) for share in (0.25, 0.5, 0.75))
+    # a failure (NaN) is a barrier
+    return all(loss(theta) <= one.loss * (1 + BARRIER) for theta in between)
 
 
 def _keep_better(minima: list[Minimum], candidate: Minimum, parameters: Parameters) -> None:

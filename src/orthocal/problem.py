@@ -222,9 +222,10 @@ class Problem:
     def gradient_error(self) -> float:
         """Largest relative difference of the gradient from differences; of differences, from ones ten times as long.
 
-        The gradient of an emulator that is a step function is a difference over a cell, and counts as it is.
+        That of an emulator counts as it is: of step functions it is a difference over a cell, of the others it is
+        analytic, and short differences would show their rounding only.
         """
-        if not self.simulator.smooth:
+        if self.simulator.outside is not None:
             return 0.0
         given = self.simulator.gradient(self.data.x, self.theta_tilde)
         longer = 10.0 if self.simulator.gradient_kind == "difference" else 1.0
@@ -263,7 +264,7 @@ class Problem:
             # the joint fit's minima are good places to start from
             starts=np.vstack([self._starts, *(self.parameters.clipped(one.theta, 1e-6) for one in self.minima)]),
         )
-        part.simulator.smooth, part.simulator.outside = simulator.smooth, simulator.outside
+        part.simulator.outside = simulator.outside
         return part
 
     def subset(self, rows: Any) -> Problem:

@@ -89,8 +89,6 @@ class BoundSimulator:
         self._given_gradient = gradient if callable(gradient) else None
         self._jacobian: Callable[[Array, Array], Any] | None = None
         self.gradient_kind = "given" if callable(gradient) else str(gradient)
-        #: whether a derivative exists; emulators by trees have none
-        self.smooth = bool(getattr(simulator, "smooth", True))
         #: of an emulator: which theta (c, p) lie outside of the runs
         self.outside: Callable[[Array], Any] | None = getattr(simulator, "outside", None)
 

@@ -145,10 +145,8 @@ def _true_maps(light: MultiGaussian, bins: Bins, theta: Any, settings: OrbitSett
 
 
 def _errors(bins: Bins) -> Array:
-    """Like SAURON's: 3 km/s in the middle and 7 at the edge, 0.015 to 0.025 for h3 and h4."""
-    place = np.hypot(*bins.centres.T) / bins.reach
-    speed, shape = 3 + 4 * place, 0.015 + 0.01 * place
-    return np.column_stack([speed, 1.1 * speed, shape, shape])
+    """The same in all bins, as spectra are binned to equal quality: 5 km/s for v, a little more for sigma."""
+    return np.tile([5.0, 5.5, 0.02, 0.02], (len(bins), 1))
 
 
 class ThetaStar(NamedTuple):
@@ -171,7 +169,7 @@ def theta_star(
     box: Box | None = None,
     *,
     weights: Any = None,
-    starts: int = 3,
+    starts: Any = 3,
     step: float = 0.04,
     seed: int = 1,
 ) -> ThetaStar:
@@ -193,7 +191,8 @@ def theta_star(
     weights
         Of the bins, (nbin,), scaled to a sum of one; default: equal.
     starts
-        Number of starts: ``theta_0`` or the middle of the box, and random points.
+        Number of starts: ``theta_0`` or the middle of the box, and random points; or the starts themselves, (s, 3), for
+        instance the minimum that an emulator of many runs has.
     step
         Of the differences, as a share of the box, and half the size of the region around the best.
     """
@@ -216,12 +215,12 @@ def theta_star(
         widths = np.diagonal(ends[1] - ends[0])
         return np.stack([residual(b) - residual(a) for a, b in zip(*ends, strict=True)], axis=1) / widths
 
-    rng = np.random.default_rng(seed)
-    middle = np.full(3, 0.5) if model.theta_0 is None else np.clip((model.theta_0 - low) / (high - low), 0.05, 0.95)
-    fits = [
-        least_squares(residual, start, slopes, bounds=(0, 1), ftol=1e-3, xtol=1e-3, max_nfev=12)
-        for start in (middle, *(0.15 + 0.7 * rng.random((starts - 1, 3))))
-    ]
+    if np.ndim(starts):
+        begin = np.clip((np.atleast_2d(as_floats(starts, "starts")) - low) / (high - low), 0.01, 0.99)
+    else:
+        centre = np.full(3, 0.5) if model.theta_0 is None else np.clip((model.theta_0 - low) / (high - low), 0.05, 0.95)
+        begin = np.vstack([centre, 0.15 + 0.7 * np.random.default_rng(seed).random((starts - 1, 3))])
+    fits = [least_squares(residual, start, slopes, bounds=(0, 1), ftol=1e-3, xtol=1e-3, max_nfev=12) for start in begin]
     fits.sort(key=lambda fit: float(fit.cost))
     minima = [(low + fit.x * (high - low), 2 * float(fit.cost)) for fit in fits]
     unit, loss, curvature = _refined(residual, fits[0].x, step)
