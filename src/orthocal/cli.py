@@ -1,4 +1,4 @@
-"""The command line: ``orthocal demo``, ``run``, ``compare``, ``report``, ``simulate``, ``emulate``, ``study``."""
+"""The command line: ``orthocal demo``, ``run``, ``compare``, ``report``, ``study``, ``galaxy`` and others."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .cli_emulate import emulate
+from .cli_galaxy import galaxy
 from .cli_simulate import simulate
 from .cli_study import study
 from .errors import ConfigError, OrthocalError, OrthocalWarning
@@ -27,6 +28,7 @@ app = typer.Typer(
 app.command()(simulate)
 app.command()(emulate)
 app.command()(study)
+app.add_typer(galaxy, name="galaxy")
 
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the results.")]
 

@@ -1,0 +1,46 @@
+"""Make the pictures of docs/galaxy.md from the mock galaxy: `python docs/make_galaxy_images.py [FOLDER]`.
+
+The fit of ``orthocal galaxy mock`` is made in FOLDER (default: galaxy-mock) or taken from there; it takes some minutes.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from threadpoolctl import threadpool_limits
+
+from orthocal import plots
+from orthocal.cli_galaxy import SMALL, SMALL_BINS
+from orthocal.galaxy import mock_galaxy
+from orthocal.galaxy.fit import fit_galaxy
+from orthocal.galaxy.fit_data import mock_data
+from orthocal.galaxy.fit_figures import fit_maps, posteriors_figure
+from orthocal.galaxy.galaxy_config import Sampling
+from orthocal.galaxy.stages import Stages
+
+IMAGES = Path(__file__).parent / "images"
+
+
+def pictures(folder: Path) -> dict[str, Figure]:
+    """Name -> figure."""
+    settings = Sampling(**SMALL)
+    # as the command does: with another number of threads the last digits differ
+    with threadpool_limits(limits=1, user_api="blas"):
+        data = mock_data(mock_galaxy("small", SMALL_BINS), settings.seed)
+        fit = fit_galaxy(data, settings, Stages(folder), print)
+    return {"galaxy_posteriors": posteriors_figure(fit), "galaxy_maps": fit_maps(fit, "pgp")}
+
+
+def main() -> None:
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "galaxy-mock")
+    IMAGES.mkdir(exist_ok=True)
+    with mpl.rc_context(plots.STYLE):
+        for name, figure in pictures(folder).items():
+            figure.savefig(IMAGES / f"{name}.png", dpi=110)
+
+
+if __name__ == "__main__":
+    main()

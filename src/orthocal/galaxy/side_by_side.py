@@ -1,0 +1,44 @@
+"""Emulators of single outcomes as one of all: what is learnt once serves each outcome alone and all together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array, BoolArray
+from ..emulators import Emulator
+from ..runs import RunTable
+
+
+class SideBySide:
+    """Emulators of one outcome each, as one of all: f_hat (m, q) and its gradient (m, q, p)."""
+
+    def __init__(self, parts: list[Emulator], runs: RunTable) -> None:
+        self.parts, self.runs = parts, runs
+        self.smooth = all(part.smooth for part in parts)
+        self.has_variance = all(part.has_variance for part in parts)
+
+    def __call__(self, x: Any, theta: Any) -> Array:
+        return np.concatenate([part(x, theta) for part in self.parts], axis=1)
+
+    def gradient(self, x: Any, theta: Any) -> Array:
+        return np.concatenate([part.gradient(x, theta) for part in self.parts], axis=1)
+
+    def variance(self, x: Any, theta: Any) -> Array:
+        return np.concatenate([part.variance(x, theta) for part in self.parts], axis=1)
+
+    def outside(self, theta: Any) -> BoolArray:
+        return self.parts[0].outside(theta)
+
+
+class OnEmulator:
+    """The emulator as a model for ``theta_star``."""
+
+    theta_0 = None
+
+    def __init__(self, emulator: SideBySide, x: Array) -> None:
+        self.x, self._emulator = x, emulator
+
+    def __call__(self, x: Array, theta: Array) -> Array:
+        return self._emulator(x, theta)
