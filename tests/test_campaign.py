@@ -253,6 +253,7 @@ print(runs.output[:, 1, 0].tolist())
 """
 
 
+@pytest.mark.slow
 def test_killed_and_interrupted_campaigns_go_on_where_they_stopped(tmp_path, signs):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(signs=str(signs), store=str(tmp_path / "runs.db")))

@@ -35,7 +35,7 @@ def test_a_sound_run_has_no_problem_and_no_note():
         (oc.kernels.AdaptiveMetropolis(steps=1), False),
         (oc.kernels.HMC(trajectories=1, leapfrogs=1), False),
         (oc.kernels.AdaptiveMetropolis(), True),
-        (oc.kernels.HMC(), True),
+        pytest.param(oc.kernels.HMC(), True, marks=pytest.mark.slow),
         (oc.kernels.Slice(), True),
     ],
     ids=repr,

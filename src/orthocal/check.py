@@ -299,6 +299,9 @@ def _emulator(notes: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _gradient(notes: dict[str, Any]) -> Iterator[Finding]:
+    if notes.get("outside_runs") is not None:
+        # an emulator's own
+        return
     error, differences = notes["gradient_error"], notes["gradient_kind"] == "difference"
     other = "differences with a longer step" if differences else "central differences"
     message = f"the gradient ({notes['gradient_kind']}) differs from {other} by {error:.1g} (relative)"

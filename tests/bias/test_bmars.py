@@ -214,7 +214,7 @@ def wrong_scale(sampler):
     sampler.spread /= 1.3
 
 
-@pytest.mark.parametrize("break_it", [double_weight, wrong_scale])
+@pytest.mark.parametrize("break_it", [double_weight, pytest.param(wrong_scale, marks=pytest.mark.slow)])
 def test_geweke_notices_a_wrong_sampler(break_it):
     """Negative controls: a wrong likelihood, a wrong scale of the coefficients."""
     assert np.max(np.abs(geweke_scores(break_it))) > 8

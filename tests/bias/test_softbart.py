@@ -268,6 +268,7 @@ def test_geweke_notices_leaves_of_a_wrong_variance(geweke_problem):
     assert np.max(np.abs(geweke_scores(geweke_problem, spoil))) > 8
 
 
+@pytest.mark.slow
 def test_geweke_notices_a_wrong_bandwidth(geweke_problem):
     """Negative control."""
 

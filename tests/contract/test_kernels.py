@@ -13,7 +13,13 @@ from orthocal.errors import NonFiniteError
 from orthocal.kernels.base import Conditional, ThetaModel
 from orthocal.parameters import Parameters
 
-ALL = [kernels.Laplace(), kernels.AdaptiveMetropolis(), kernels.Slice(), kernels.HMC()]
+# Hamiltonian steps cost most: they run with the slow tests, and in the exact ones
+ALL = [
+    kernels.Laplace(),
+    kernels.AdaptiveMetropolis(),
+    kernels.Slice(),
+    pytest.param(kernels.HMC(), marks=pytest.mark.slow),
+]
 CHAINS = 4
 
 

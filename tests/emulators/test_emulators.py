@@ -331,7 +331,7 @@ def test_calibration_with_an_emulator_is_that_with_the_simulator():
     assert ours.emulator is emulator
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", ["bart", pytest.param("forest", marks=pytest.mark.slow)])
 def test_calibration_with_a_step_function(name):
     emulator = oc.emulate(one_outcome(table()), QUICK[name])
     posterior = oc.calibrate(problem_with(emulator), draws=200, seed=1, progress=False)

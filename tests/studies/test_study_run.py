@@ -43,6 +43,7 @@ def test_one_and_two_processes_give_the_same_rows(tmp_path):
     assert run_task(Task("table1", "pbart", 2, 1, 40))["parameters"] == one["pbart", 2]
 
 
+@pytest.mark.slow
 def test_a_finished_folder_runs_nothing_and_more_replications_only_the_new_ones(tmp_path, fake_folder):
     study = fake_studies.CHEAP
     said = []
@@ -92,6 +93,7 @@ def test_a_replication_that_raises_does_not_stop_the_others(tmp_path, fake_folde
     assert len(figures(tmp_path, study)) == 12
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_loses_nothing(tmp_path, fake_folder):
     study = fake_studies.DYING
     assert small_x(study, 6)

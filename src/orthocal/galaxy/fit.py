@@ -296,15 +296,16 @@ class _Work:
             started = perf_counter()
             self.say("theta_star: where the model comes closest to the truth")
             errors = np.sqrt((data.kinematics.errors**2).mean(axis=0))
-            options: dict[str, Any] = {"box": data.box, "weights": data.areas, "seed": self.settings.seed}
-            found = theta_star(data.model, truth.maps, errors, starts=1, **options).theta.tolist()
-            stars = {TOGETHER: found}
+            options: dict[str, Any] = {"box": data.box, "seed": self.settings.seed}
             cheap: Any = OnEmulator(self.emulator, data.x)
+            stars = {BY_EMULATOR: theta_star(cheap, truth.maps, errors, starts=8, **options).theta.tolist()}
+            # the model is rough: from a start far away the search may end where it should not
+            found = theta_star(data.model, truth.maps, errors, starts=[stars[BY_EMULATOR]], **options)
+            stars[TOGETHER] = found.theta.tolist()
             for k, outcome in enumerate(data.kinematics.names):
                 # an outcome of infinite error counts for nothing
                 alone = np.where(np.arange(len(errors)) == k, errors, np.inf)
                 stars[outcome] = theta_star(cheap, truth.maps, alone, starts=8, **options).theta.tolist()
-            stars[BY_EMULATOR] = theta_star(cheap, truth.maps, errors, starts=8, **options).theta.tolist()
             self.stages.write_json(name, stars)
             self._took("theta_star", started)
         self.fit.stars = {key: np.array(value) for key, value in self.stages.read_json(name).items()}

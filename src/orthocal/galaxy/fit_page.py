@@ -24,7 +24,7 @@ from .stages import write_text
 CLAIMS = (
     "The simulator is an axisymmetric orbit-superposition model of our own, simplified against what is used to weigh "
     "black holes: no triaxial shapes, one mass-to-light ratio, one family of haloes. The parameters are those at which "
-    "this model comes closest to the data, weighted by the areas of the bins; with data that the seeing has blurred, "
+    "this model comes closest to the data, every bin with the same weight; with data that the seeing has blurred, "
     "log10 M_BH says how the model's centre fits best and is no measurement of a black hole."
 )
 
@@ -101,7 +101,7 @@ def _settings(fit: GalaxyFit) -> Iterator[tuple[str, str]]:
     yield "emulator", settings.emulator
     more = ", with the variance of the emulator" if settings.emulator_error else ""
     yield "noise", f"the errors of the cells, independent{more}"
-    yield "loss", "squared differences by the outcomes' mean noise precision, weighted by the areas of the bins"
+    yield "loss", "squared differences by the outcomes' mean noise precision, every bin with the same weight"
     yield "chains, draws, warm-up", f"{settings.chains} x {settings.draws}, {settings.warmup}"
     yield "seed", str(settings.seed)
 
