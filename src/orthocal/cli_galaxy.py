@@ -139,8 +139,9 @@ def _fit(settings: Any, data: Callable[[Callable[[str], None], Any], Any]) -> No
 
     from .galaxy.fit import fit_galaxy
     from .galaxy.fit_page import write_all
-    from .galaxy.fit_tables import as_text, grids, remarks
+    from .galaxy.fit_tables import grids, remarks
     from .galaxy.stages import Stages
+    from .tables import grid_text
 
     stages = Stages(settings.out, settings.redo)
     try:
@@ -152,7 +153,7 @@ def _fit(settings: Any, data: Callable[[Callable[[str], None], Any], Any]) -> No
         typer.echo(f"error: interrupted; {KEPT}", err=True)
         raise typer.Exit(130) from None
     for grid in grids(result):
-        typer.echo("\n" + as_text(grid))
+        typer.echo("\n" + grid_text(grid))
     typer.echo("\n" + "\n".join(f"- {one}" for one in remarks(result)))
     typer.echo(f"\nTables: {stages.folder}/joint.csv, univariate.csv, report.md\nReport: {page}")
     if result.failures:

@@ -7,35 +7,22 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from . import plots
 from .arrays import whole_file
 from .check import Finding
 from .compare_words import WIDE, flat_settings
+from .page import rendered
 from .report import Picture, inline_svg
-from .tables import summary_rows
+from .tables import Grid, grid_text, summary_rows
 
 if TYPE_CHECKING:
     from .compare import Comparison
 
 _SCORES = {"rmse": "RMSE", "crps": "CRPS", "coverage": "coverage"}
-
-
-class Grid(NamedTuple):
-    """A table as texts: its heading, what it says, the names of its columns and its rows.
-
-    The first ``labels`` columns are texts, the others numbers.
-    """
-
-    title: str
-    caption: str
-    header: list[str]
-    rows: list[list[str]]
-    labels: int
 
 
 def write_page(comparison: Comparison, path: str | Path, title: str) -> Path:
@@ -62,36 +49,17 @@ def write_tables(comparison: Comparison, folder: Path) -> list[Path]:
 
 def as_text(comparison: Comparison) -> str:
     """The tables and remarks for a terminal."""
-    parts = [_aligned(grid) for grid in grids(comparison)]
+    parts = [grid_text(grid) for grid in grids(comparison)]
     parts += ["\n".join(f"- {remark}" for remark in comparison.remarks())]
     parts += [f"{name} failed: {why}" for name, why in comparison.failures.items()]
     return "\n\n".join(part for part in parts if part)
 
 
-def _aligned(grid: Grid) -> str:
-    columns = list(zip(grid.header, *grid.rows, strict=True))
-    widths = [max(len(cell) for cell in column) for column in columns]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if j < grid.labels else cell.rjust(width)
-            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in [grid.header, *grid.rows]
-    ]
-    return "\n".join([grid.title, *lines])
-
-
 def render(comparison: Comparison, title: str) -> str:
-    """The page as HTML. Names and texts are escaped by the template, never trusted."""
-    environment = Environment(
-        loader=PackageLoader("orthocal"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    """The page as HTML."""
     parameters, *others = grids(comparison)
-    return environment.get_template("compare.html").render(
+    return rendered(
+        "compare.html",
         title=title,
         remarks=comparison.remarks(),
         assumptions=comparison.assumptions,

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from . import plots
 from .arrays import whole_file
+from .page import rendered
 from .predict import noise_covariance
 from .tables import summary_rows
 
@@ -57,16 +57,10 @@ def write_report(posterior: Posterior, path: str | Path) -> Path:
 
 
 def render(posterior: Posterior) -> str:
-    """The report as HTML. Names and texts are escaped by the template, never trusted."""
-    environment = Environment(
-        loader=PackageLoader("orthocal"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    """The report as HTML."""
     findings = posterior.check()
-    return environment.get_template("report.html").render(
+    return rendered(
+        "report.html",
         title=posterior.data.attrs.get("title", "Calibration report"),
         meaning=_meaning(posterior),
         summary=summary_rows(posterior.summary()),

@@ -1,6 +1,8 @@
-"""Summary tables with as many digits as the Monte-Carlo error allows."""
+"""Tables as texts: summaries with as many digits as the Monte-Carlo error allows, and grids of any cells."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -47,3 +49,30 @@ def summary_text(summary: pd.DataFrame) -> str:
         ).rstrip()
         for row in rows
     )
+
+
+class Grid(NamedTuple):
+    """A table as texts: its heading, what it says, the names of its columns and its rows.
+
+    The first ``labels`` columns are texts, the others numbers.
+    """
+
+    title: str
+    caption: str
+    header: list[str]
+    rows: list[list[str]]
+    labels: int
+
+
+def grid_text(grid: Grid) -> str:
+    """A table for a terminal."""
+    columns = list(zip(grid.header, *grid.rows, strict=True))
+    widths = [max(len(cell) for cell in column) for column in columns]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if j < grid.labels else cell.rjust(width)
+            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [grid.header, *grid.rows]
+    ]
+    return "\n".join([grid.title, *lines])

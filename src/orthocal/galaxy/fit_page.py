@@ -8,12 +8,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 import matplotlib as mpl
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from ..arrays import whole_file
 from ..check import Finding
 from ..compare_outcomes import TOGETHER
+from ..page import rendered
 from ..plots import STYLE, pairs_figure
 from ..report import Picture, inline_svg
 from .fit import GalaxyFit
@@ -107,15 +107,9 @@ def _settings(fit: GalaxyFit) -> Iterator[tuple[str, str]]:
 
 
 def _render(fit: GalaxyFit, pictures: list[Picture]) -> str:
-    environment = Environment(
-        loader=PackageLoader("orthocal"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     joint, alone, *others = grids(fit)
-    return environment.get_template("galaxy.html").render(
+    return rendered(
+        "galaxy.html",
         title=fit.data.title,
         claims=CLAIMS,
         notes=fit.data.notes,

@@ -9,8 +9,7 @@ import pandas as pd
 
 from ..arrays import Array
 from ..compare_outcomes import TOGETHER
-from ..compare_page import Grid
-from ..tables import summary_rows
+from ..tables import Grid, summary_rows
 from .fit import BY_EMULATOR, GalaxyFit
 
 #: beyond these a fit's draws are not to be trusted
@@ -214,17 +213,3 @@ def as_markdown(grid: Grid) -> str:
     rule = ["---" if j < grid.labels else "---:" for j in range(len(grid.header))]
     lines = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in [grid.header, rule, *grid.rows]]
     return "\n".join([f"## {grid.title}", "", grid.caption, "", *lines])
-
-
-def as_text(grid: Grid) -> str:
-    """A table for a terminal."""
-    columns = list(zip(grid.header, *grid.rows, strict=True))
-    widths = [max(len(cell) for cell in column) for column in columns]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if j < grid.labels else cell.rjust(width)
-            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in [grid.header, *grid.rows]
-    ]
-    return "\n".join([grid.title, *lines])

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import matplotlib as mpl
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ..arrays import whole_file
+from ..page import rendered
 from ..plots import STYLE
 from ..report import inline_svg
 from .figure import study_figure
@@ -66,13 +66,7 @@ def _write_figure(study: Study, table: pd.DataFrame, folder: Path) -> None:
 
 
 def _write_html(study: Study, table: pd.DataFrame, folder: Path, content: dict[str, object]) -> None:
-    environment = Environment(
-        loader=PackageLoader("orthocal.studies"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     picture = inline_svg(study_figure(table), prefix=study.name)
     with whole_file(folder / f"{study.name}.html") as draft:
-        draft.write_text(environment.get_template("study.html").render(**content, picture=picture), encoding="utf-8")
+        page = rendered("study.html", "orthocal.studies", **content, picture=picture)
+        draft.write_text(page, encoding="utf-8")
