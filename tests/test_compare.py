@@ -12,10 +12,10 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.cli import main
+from orthocal.compare_plots import closer_posteriors_figure
 from orthocal.compare_words import labelled
 from orthocal.demo import PROBLEM, SIMULATOR
 from orthocal.errors import InputError
-from orthocal.plots import closer_posteriors_figure
 from orthocal.studies import MODEL1, TWO_OUTCOMES
 
 ODD = "<script>alert('1')</script>\"&$"

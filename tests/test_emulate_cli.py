@@ -80,7 +80,7 @@ def test_run_with_runs(folder, file):
 
 def test_the_emulators_error(folder):
     problem = build_problem(read_problem_file(write(folder, more='emulator = "gp"\nerror = true')), folder)
-    assert problem.noise.by_point is not None
+    assert (problem.noise.by_point[:, 0, 0] > 0.01).all()
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ from threadpoolctl import threadpool_limits
 
 from .arrays import IntArray
 from .compare_fits import HeldOut, prepared, run_methods, split_rows
+from .compare_plots import compared_posteriors_figure, scores_figure
 from .compare_words import assumption, labelled, remarks
 from .errors import InputError
 from .methods import Method
-from .plots import compared_posteriors_figure, scores_figure
 from .posterior import Posterior
 from .problem import Problem
 from .progress import progress_shown

@@ -60,7 +60,7 @@ class EmulatorComparison:
 
     def figure(self) -> Figure:
         """The errors of all emulators, and what the best one predicted against what the runs gave."""
-        from .plots import emulators_figure
+        from .compare_plots import emulators_figure
 
         return emulators_figure(self)
 

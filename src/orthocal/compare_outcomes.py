@@ -10,8 +10,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from .calibrate import calibrate
+from .compare_plots import compared_posteriors_figure
 from .errors import InputError, OrthocalError
-from .plots import compared_posteriors_figure
 from .posterior import Posterior
 from .problem import Problem
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import plots
+from . import compare_plots
 from .arrays import whole_file
 from .check import Finding
 from .compare_words import WIDE, flat_settings
@@ -174,7 +174,7 @@ def _times(comparison: Comparison) -> Grid:
 def _posterior_pictures(comparison: Comparison) -> Iterator[Picture]:
     caption = "One colour a method: density, mean and 95 % interval."
     yield Picture("Posteriors", caption, inline_svg(comparison.figure(), "posteriors"))
-    closer = plots.closer_posteriors_figure(comparison.posteriors, WIDE)
+    closer = compare_plots.closer_posteriors_figure(comparison.posteriors, WIDE)
     if closer is not None:
         caption = (
             f"The same, closer: posteriors more than {WIDE:g} times as wide as the narrowest run out of the panel."

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import binom, gaussian_kde, rankdata
@@ -19,7 +18,6 @@ from .curves import central_band
 from .store import stored
 
 if TYPE_CHECKING:
-    from .compare_emulators import EmulatorComparison
     from .posterior import Posterior
 
 # Okabe and Ito's palette can be told apart by colour-blind readers
@@ -44,7 +42,7 @@ MOST_PANELS = 12
 _POINTS = {"color": DATA, "s": 10, "alpha": 0.7, "linewidths": 0, "zorder": 3, "label": "field data"}
 
 
-def _styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
+def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
     """Draw in our style without changing the user's."""
 
     @wraps(draw)
@@ -72,14 +70,14 @@ class _Bands(NamedTuple):
     values: dict[str, Array]
 
 
-@_styled
+@styled
 def fit_figure(posterior: Posterior) -> Figure:
     """Data and fit: the model alone and model + bias, one row an outcome."""
     if len(posterior.input_names) > 1:
         return _observed_against_fitted(posterior)
     bands = _bands(posterior)
     shown = shown_outcomes(posterior)
-    figure, axes = _grid(len(shown), 2, share=True)
+    figure, axes = panels(len(shown), 2, share=True)
     x, y = _data(posterior)
     for k, name in enumerate(shown):
         for axis, quantity, colour, title in (
@@ -96,14 +94,14 @@ def fit_figure(posterior: Posterior) -> Figure:
     return figure
 
 
-@_styled
+@styled
 def bias_figure(posterior: Posterior) -> Figure:
     """The bias and its projection, one row an outcome."""
     if len(posterior.input_names) > 1:
         return _bias_by_input(posterior)
     bands = _bands(posterior)
     shown = shown_outcomes(posterior)
-    figure, axes = _grid(len(shown), 1, width=6.5)
+    figure, axes = panels(len(shown), 1, width=6.5)
     x, y = _data(posterior)
     model = stored(posterior.data, "posterior", "model").mean(axis=(0, 1))
     for k, name in enumerate(shown):
@@ -123,12 +121,12 @@ def bias_figure(posterior: Posterior) -> Figure:
     return figure
 
 
-@_styled
+@styled
 def posterior_figure(posterior: Posterior) -> Figure:
     """The posterior of each parameter, with its mean, 95 % interval and theta_tilde."""
     names = posterior.parameter_names
     columns = min(len(names), 3)
-    figure, axes = _grid(-(-len(names) // columns), columns, width=3.2 if columns > 1 else 5.0, height=2.6)
+    figure, axes = panels(-(-len(names) // columns), columns, width=3.2 if columns > 1 else 5.0, height=2.6)
     draws = posterior.theta.reshape(-1, len(names))
     tilde = stored(posterior.data, "constant_data", "theta_tilde")
     for j, axis in enumerate(axes.ravel()):
@@ -155,94 +153,7 @@ def posterior_figure(posterior: Posterior) -> Figure:
     return figure
 
 
-@_styled
-def compared_posteriors_figure(posteriors: dict[str, Posterior]) -> Figure:
-    """Posteriors of the same parameters from several fits: one panel a parameter, one row a fit, first on top."""
-    names = next(iter(posteriors.values())).parameter_names
-    columns = min(len(names), 3)
-    rows = -(-len(names) // columns)
-    height = 1.0 + 0.55 * len(posteriors)
-    figure, axes = _grid(rows, columns, width=3.4 if columns > 1 else 5.5, height=height)
-    levels = np.arange(len(posteriors), 0, -1.0)
-    for j, axis in enumerate(axes.ravel()):
-        if j >= len(names):
-            axis.set_visible(False)
-            continue
-        for c, (level, posterior) in enumerate(zip(levels, posteriors.values(), strict=True)):
-            _ridge(axis, posterior.theta[:, :, j].ravel(), level, CHAINS[c % len(CHAINS)])
-        axis.set(title=text(names[j]), yticks=levels, ylim=(0.7, len(posteriors) + 1.0))
-        axis.set_yticklabels([text(name) for name in posteriors] if j % columns == 0 else [])
-        axis.tick_params(axis="y", length=0)
-        axis.spines["left"].set_visible(False)
-        axis.locator_params(axis="x", nbins=5)
-        axis.grid(axis="x", color="0.9", lw=0.8, zorder=0)
-    return figure
-
-
-def _ridge(axis: Axes, values: Array, level: float, colour: str) -> None:
-    """A density on the line ``level``, with its mean and central 95 %."""
-    low, high = np.quantile(values, [0.025, 0.975])
-    if np.ptp(values) > 0:
-        left, right = np.quantile(values, [0.001, 0.999])
-        grid = np.linspace(left, right, 300)
-        density = gaussian_kde(values)(grid)
-        axis.fill_between(grid, level, level + 0.8 * density / density.max(), color=colour, alpha=0.35, lw=0)
-    axis.plot([low, high], [level, level], color=colour, lw=2, solid_capstyle="butt")
-    axis.plot(values.mean(), level, "o", color=colour, ms=4)
-
-
-def closer_posteriors_figure(posteriors: dict[str, Posterior], wide: float) -> Figure | None:
-    """The same, closer: posteriors over ``wide`` times as wide as the narrowest are cut; None if there are none."""
-    figure = compared_posteriors_figure(posteriors)
-    cut = False
-    for j, axis in enumerate(axis for axis in figure.axes if axis.get_visible()):
-        draws = [posterior.theta[:, :, j].ravel() for posterior in posteriors.values()]
-        sds = np.array([values.std() for values in draws])
-        if not (sds > wide * sds.min()).any() or sds.min() == 0:
-            continue
-        cut = True
-        ends = np.array([np.quantile(values, [0.001, 0.999]) for values in draws])[sds <= wide * sds.min()]
-        left, right = ends[:, 0].min(), ends[:, 1].max()
-        axis.set_xlim(left - 0.15 * (right - left), right + 0.15 * (right - left))
-    return figure if cut else None
-
-
-@_styled
-def scores_figure(scores: pd.DataFrame) -> Figure:
-    """Scores by method and outcome, with two standard errors: one row an outcome; RMSE, CRPS and coverage."""
-    outcomes = list(scores.index.unique("outcome"))[:MOST_PANELS]
-    methods = list(scores.index.unique("method"))
-    height = 1.1 + 0.42 * len(methods)
-    figure, axes = _grid(len(outcomes), 3, width=3.2, height=height)
-    levels = np.arange(len(methods), 0, -1.0)
-    panels = (("rmse", "RMSE"), ("crps", "CRPS"), ("coverage", "95 % coverage"))
-    for row, outcome in zip(axes, outcomes, strict=True):
-        table = scores.xs(outcome, level="outcome").loc[methods]
-        for axis, (name, title) in zip(row, panels, strict=True):
-            for prefix, shift, colour, label in (
-                ("", 0.13, TOTAL, "model + bias"),
-                ("model_", -0.13, MODEL, "model alone"),
-            ):
-                values, errors = table[prefix + name], 2 * table[f"{prefix}{name}_se"]
-                axis.errorbar(
-                    values, levels + shift, xerr=errors, fmt="o", ms=4, color=colour, elinewidth=1.2, label=label
-                )
-            if name == "coverage":
-                axis.axvline(0.95, color="0.6", lw=1, ls="--", zorder=0)
-                axis.set_xlim(right=1.02)
-            else:
-                axis.set_xlim(left=0)
-            axis.set(title=title if len(outcomes) == 1 else f"{text(str(outcome))}: {title}")
-            axis.set(yticks=levels, ylim=(0.4, len(methods) + 0.6))
-            axis.set_yticklabels([text(str(one)) for one in methods] if axis is row[0] else [])
-            axis.tick_params(axis="y", length=0)
-            axis.grid(axis="x", color="0.9", lw=0.8, zorder=0)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
-    return figure
-
-
-@_styled
+@styled
 def pairs_figure(posterior: Posterior) -> Figure:
     """Joint posterior of every two parameters."""
     names = posterior.parameter_names
@@ -267,11 +178,11 @@ def pairs_figure(posterior: Posterior) -> Figure:
     return figure
 
 
-@_styled
+@styled
 def trace_figure(posterior: Posterior) -> Figure:
     """The draws of each parameter in their order, one colour a chain."""
     names = posterior.parameter_names
-    figure, axes = _grid(len(names), 1, width=8.0, height=1.7)
+    figure, axes = panels(len(names), 1, width=8.0, height=1.7)
     for j, name in enumerate(names):
         for c, chain in enumerate(posterior.theta[:, :, j]):
             axes[j, 0].plot(chain, color=CHAINS[c % len(CHAINS)], lw=0.5, alpha=0.8, rasterized=True)
@@ -280,11 +191,11 @@ def trace_figure(posterior: Posterior) -> Figure:
     return figure
 
 
-@_styled
+@styled
 def rank_figure(posterior: Posterior, bins: int = 20) -> Figure:
     """Ranks of each chain's draws among all draws; chains that agree give flat histograms within the band."""
     names = posterior.parameter_names
-    figure, axes = _grid(len(names), 1, width=8.0, height=1.7)
+    figure, axes = panels(len(names), 1, width=8.0, height=1.7)
     chains, draws = posterior.theta.shape[:2]
     low, high = (float(binom.ppf(u, draws, 1 / bins)) for u in (0.005, 0.995))
     for j, name in enumerate(names):
@@ -302,7 +213,7 @@ def rank_figure(posterior: Posterior, bins: int = 20) -> Figure:
     return figure
 
 
-def _grid(rows: int, columns: int, width: float = 4.4, height: float = 3.0, share: bool = False) -> tuple[Figure, Any]:
+def panels(rows: int, columns: int, width: float = 4.4, height: float = 3.0, share: bool = False) -> tuple[Figure, Any]:
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, sharey="row" if share else False)
 
@@ -339,7 +250,7 @@ def _prior_density(axis: Axes, posterior: Posterior, j: int, grid: Array) -> Non
 def _observed_against_fitted(posterior: Posterior) -> Figure:
     """For several inputs: observed values against the fitted ones, model alone and with bias."""
     shown = shown_outcomes(posterior)
-    figure, axes = _grid(len(shown), 2, width=3.8, height=3.6)
+    figure, axes = panels(len(shown), 2, width=3.8, height=3.6)
     _, y = _data(posterior)
     drawn = posterior.predict()
     for k, name in enumerate(shown):
@@ -375,7 +286,7 @@ def _bias_by_input(posterior: Posterior) -> Figure:
     columns = min(len(inputs), 3)
     rows = -(-len(inputs) // columns)
     shown = shown_outcomes(posterior)
-    figure, axes = _grid(rows * len(shown), columns, width=3.2, height=2.6)
+    figure, axes = panels(rows * len(shown), columns, width=3.2, height=2.6)
     x, _ = _data(posterior)
     drawn = central_band(stored(posterior.data, "posterior", "bias"))
     for k, name in enumerate(shown):
@@ -388,34 +299,4 @@ def _bias_by_input(posterior: Posterior) -> Figure:
             axis.errorbar(x[:, j], middle, yerr=errors, fmt="o", ms=2.5, color=BIAS, elinewidth=0.5, alpha=0.7)
             axis.axhline(0, color="0.7", lw=0.8, zorder=0)
             axis.set(xlabel=text(inputs[j]), ylabel=f"bias of {text(name)}")
-    return figure
-
-
-@_styled
-def emulators_figure(comparison: EmulatorComparison) -> Figure:
-    """Left the relative errors by outcome, right the best emulator's predictions against the held-out runs."""
-    table, names = comparison.table["relative_rmse"], list(comparison.ranking.index)
-    outcomes = list(dict.fromkeys(table.index.get_level_values("outcome")))[:MOST_PANELS]
-    figure = Figure(figsize=(9, max(3.2, 0.5 * len(names) + 1.2)), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-    for k, outcome in enumerate(outcomes):
-        places = np.arange(len(names)) + (k - (len(outcomes) - 1) / 2) * 0.6 / len(outcomes)
-        errors = [float(table.loc[(name, outcome)]) for name in names]
-        left.plot(errors, places, "o", ms=5, color=CHAINS[k % len(CHAINS)], label=text(outcome))
-    left.set_yticks(range(len(names)), [text(name) for name in names])
-    left.invert_yaxis()
-    left.set_xlim(0, None)
-    left.set_xlabel("rms error of held-out runs / their spread")
-    left.grid(axis="x", alpha=0.3)
-    if len(outcomes) > 1:
-        left.legend()
-    truth, prediction = comparison.predictions[names[0]]
-    for k in range(len(outcomes)):
-        rows = np.linspace(0, len(truth) - 1, min(len(truth), 2000)).astype(int)
-        right.scatter(truth[rows, k], prediction[rows, k], s=4, alpha=0.5, linewidths=0, color=CHAINS[k % len(CHAINS)])
-    ends = [np.nanmin(truth), np.nanmax(truth)]
-    right.plot(ends, ends, color=DATA, lw=0.8, zorder=0)
-    right.set_xlabel("run, less the mean run (spread = 1)")
-    right.set_ylabel("prediction")
-    right.set_title(f"the best: {text(names[0])}")
     return figure
