@@ -15,6 +15,7 @@ import xarray as xr
 from threadpoolctl import threadpool_limits
 
 from .arrays import Array
+from .curvature import curvature_factors
 from .errors import InputError, OrthocalWarning
 from .methods import Draws, Method, Plan, method_by_name
 from .posterior import Posterior
@@ -69,6 +70,7 @@ def calibrate(
             "quadrature_error": problem.quadrature_error if result.nodes_drawn else None,
             "gradient_kind": problem.simulator.gradient_kind,
             "gradient_error": problem.gradient_error,
+            "curvature_factors": _curvature(problem, result),
         }
     work = {
         "seconds": perf_counter() - started,
@@ -81,6 +83,15 @@ def calibrate(
     checks["outside_runs"] = _share_outside(problem, result.theta)
     attributes = _attributes(problem, chosen, result, {**checks, **work}, sequence.entropy, warmup)
     return Posterior(_tree(problem, result, attributes), problem.simulator, result.samplers)
+
+
+def _curvature(problem: Problem, result: Draws) -> list[float] | None:
+    """``curvature_factors``, NaN where the loss has no minimum; None for a method that does not project."""
+    if result.projection == "none":
+        return None
+    theta = result.theta.reshape(-1, result.theta.shape[-1])
+    factors = curvature_factors(problem, theta, result.bias.mean(axis=(0, 1)))
+    return [float("nan")] * theta.shape[1] if factors is None else factors.tolist()
 
 
 def _say_if_slow(work: dict[str, Any]) -> None:

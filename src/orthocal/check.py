@@ -24,6 +24,8 @@ RHAT_LIMIT, ESS_LIMIT = 1.01, 400
 HYPERPARAMETER_LIMIT = 1.05
 #: share of theta steps that may pass without any accepted proposal
 STUCK_LIMIT = 0.05
+#: what the simulator's curvature may change of the sds: beyond the first a note, then a problem
+CURVATURE_LIMITS = 0.15, 0.5
 #: correlation of theta before and after its step, given the bias, that may remain
 MEMORY_LIMIT = 0.1
 #: R-hat of the log density of a bias that is sampled by Hamiltonian steps: beyond the first a note, then a problem
@@ -74,6 +76,7 @@ def findings(posterior: Posterior) -> Findings:
         _mixing,
         _theta_step,
         _identified,
+        _curvature,
         _noise,
         _bias,
     )
@@ -199,6 +202,26 @@ def _identified(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding
         if part > 0.02:
             message = f"{part:.0%} of the draws of {name} lie at a bound of its prior"
             yield Finding("note", "bounds", message, "check that the bound is meant")
+
+
+def _curvature(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:
+    # older files do not have it
+    factors = notes.get("curvature_factors")
+    if factors is None:
+        return
+    change = float(np.max(np.abs(np.log(factors))))
+    advice = "widen the intervals by as much; where y_R can be learnt well, oc.methods.PCAL() knows the curvature"
+    if np.isnan(change):
+        message = "beside this bias the simulator is so curved that the best fit is not a clear minimum"
+        yield Finding("problem", "curvature", message, advice)
+        return
+    words = ", ".join(f"{name} {one:.2f}" for name, one in zip(posterior.parameter_names, factors, strict=True))
+    if change < np.log1p(CURVATURE_LIMITS[0]):
+        message = f"the simulator's curvature beside the bias hardly changes the sds (factors: {words})"
+        yield Finding("fine", "curvature", message)
+    else:
+        message = f"the simulator's curvature beside the bias is left out; with it, sds would be about: {words} times"
+        yield Finding("note" if change < np.log1p(CURVATURE_LIMITS[1]) else "problem", "curvature", message, advice)
 
 
 def _noise(posterior: Posterior, notes: dict[str, Any]) -> Iterator[Finding]:

@@ -92,6 +92,7 @@ def fit(
     runs: Runs = None,
     theta0: Annotated[str | None, typer.Option(help="Where weights are fitted: log10_mbh,ml,f_dm.")] = None,
     mode: Annotated[Literal["frozen", "refit"] | None, typer.Option(help="Weights. Default: frozen.")] = None,
+    ridge: Annotated[float | None, typer.Option(help="Draws weights to equal ones. Default: 100.")] = None,
     priors: Annotated[str | None, typer.Option(help="log10_mbh=6:10,ml=1:8,f_dm=0:0.5 is the default.")] = None,
     table: Annotated[Path | None, typer.Option(help="Existing runs, .npz, .nc or .csv, instead of the model.")] = None,
     bin_map: Annotated[Path | None, typer.Option(help="Pixels of the bins of such a table, .npz.")] = None,

@@ -208,15 +208,13 @@ def table_data(
     n = len(x)
     areas: Array = np.ones(n)
     kinematics = Kinematics(x[:, 0], x[:, 1], y, errors, areas, areas)
-    notes: list[str] = []
     if bin_file is not None:
         kinematics, areas = _with_pixels(kinematics, Path(bin_file), n)
-        notes = []
     low, high = runs.theta.min(axis=0), runs.theta.max(axis=0)
     box = {name: (float(a), float(b)) for name, a, b in zip(PARAMETERS, low, high, strict=True)}
-    notes.append(runs_note(runs, path))
     chosen = checked_box({**box, **(ranges or {})})
-    return GalaxyData(title or Path(path).stem, kinematics, x, areas, chosen, runs=renamed, notes=tuple(notes))
+    notes = (runs_note(runs, path),)
+    return GalaxyData(title or Path(path).stem, kinematics, x, areas, chosen, runs=renamed, notes=notes)
 
 
 def runs_note(runs: RunTable, path: str | Path) -> str:

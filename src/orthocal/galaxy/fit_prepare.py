@@ -86,6 +86,7 @@ def _with_model(data: GalaxyData, light: MultiGaussian, bins: Bins, config: Gala
         mode=config.mode,
         settings=OrbitSettings.preset(config.orbits),
         halo_radius=config.halo_radius,
+        ridge=config.ridge,
     )
     return replace(data, model=model, notes=(*data.notes, mode_note(model, "to the same kinematics")))
 

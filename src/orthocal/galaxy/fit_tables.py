@@ -199,6 +199,12 @@ def _apart(fit: GalaxyFit, method: str, low: Array, high: Array) -> Iterator[str
 
 
 def _doubts(fit: GalaxyFit) -> Iterator[str]:
+    joint = [(method, posterior) for (target, method), posterior in fit.posteriors.items() if target == TOGETHER]
+    for method, posterior in joint:
+        for one in posterior.check():
+            # mixing is told of every fit, below
+            if (one.level == "problem" and one.topic != "mixing") or (one.level, one.topic) == ("note", "curvature"):
+                yield f"{TOGETHER} by {method}, {one.topic}: {one.message}."
     for target, method in fit.posteriors:
         table = fit.summary((target, method))
         if table["r_hat"].max() > MOST_RHAT or table["ess_bulk"].min() < LEAST_ESS:

@@ -13,6 +13,7 @@ from ..emulate import EMULATORS
 from ..errors import ConfigError
 from ..methods import method_by_name
 from .mass import PARAMETERS
+from .model import RIDGE
 
 METHODS = ("pgp", "pbart", "ogp")
 #: ranges of the priors where none are given: wide enough for most early-type galaxies
@@ -80,6 +81,7 @@ class GalaxyFile(Sampling):
     orbits: Literal["full", "small"] = "full"
     mode: Literal["frozen", "refit"] = "frozen"
     theta0: list[float] | None = None
+    ridge: float = Field(default=RIDGE, gt=0)
     priors: dict[str, tuple[float, float]] = {}
     table: str | None = None
     bin_map: str | None = None

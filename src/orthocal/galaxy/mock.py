@@ -32,8 +32,9 @@ AXIS_RATIOS = (0.85, 0.8, 0.7, 0.5, 0.36, 0.35)
 MASS_FACTORS = (1.18, 1.13, 1.06, 0.98, 0.9, 0.84)
 FIELD, PIXEL, PSF_SD = (18.0, 11.0), 0.5, 0.3
 THETA_TRUE = (8.7, 3.0, 0.2)
-#: where the model's weights are fitted
-THETA_0 = (8.6, 2.9, 0.22)
+#: where the model's weights are fitted, to data with errors of this share of the others', and how strongly they are
+#: drawn to equal ones: noise that they would copy is no model error, and couples with the curvature of f
+THETA_0, REFERENCE_ERRORS, REFERENCE_RIDGE = (8.6, 2.9, 0.22), 0.3, 1e4
 PRIOR_BOX = {"log10_mbh": (6.5, 9.3), "ml": (1.5, 4.5), "f_dm": (0.0, 0.5)}
 
 Box = Mapping[str, tuple[float, float]]
@@ -92,7 +93,7 @@ def mock_galaxy(
     nbin
         Number of bins.
     theta_true, theta_0
-        The truth, and where the model's weights are fitted, to a noisy data set of this ``seed``.
+        The truth, and where the model's weights are fitted, to a deeper data set of this ``seed``.
     mode
         Of the model.
     seed
@@ -105,18 +106,20 @@ def mock_galaxy(
     true_light = replace(light, mass_factor=factors)
     truth = _true_maps(true_light, bins, theta_true, _finer(chosen))
     errors = _errors(bins)
-    reference = truth + errors * np.random.default_rng([seed, 1]).standard_normal(truth.shape)
+    deeper = REFERENCE_ERRORS * errors
+    reference = truth + deeper * np.random.default_rng([seed, 1]).standard_normal(truth.shape)
     model = OrbitModel(
         light,
         bins,
         reference,
-        errors,
+        deeper,
         distance=DISTANCE,
         inclination=INCLINATION,
         theta_0=theta_0,
         mode=mode,
         settings=chosen,
         halo_radius=HALO_RADIUS,
+        ridge=REFERENCE_RIDGE,
     )
     return MockGalaxy(light, factors, bins, truth, errors, as_floats(theta_true, "theta_true"), dict(PRIOR_BOX), model)
 

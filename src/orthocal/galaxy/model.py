@@ -17,6 +17,9 @@ from .orbits import Library, OrbitLibrary, OrbitSettings
 from .sky import Bins
 from .weights import fit_weights, kinematic_rows, light_rows, together
 
+#: how strongly weights are drawn to equal ones, unless another number is given
+RIDGE = 100.0
+
 
 class OrbitModel:
     """f(x, theta): v, sigma [km/s], h3, h4 in the bins x of an oblate galaxy, (nbin, 4).
@@ -48,7 +51,7 @@ class OrbitModel:
     half_light_radius
         Arcsec; default: that of ``light``.
     ridge
-        How strongly the weights are drawn to equal ones.
+        How strongly the weights are drawn to equal ones; the more, the less of the kinematics' noise they copy.
     radii
         Smallest and largest radius of a circular orbit, arcsec; default: from the Gaussians of the light.
     """
@@ -68,7 +71,7 @@ class OrbitModel:
         settings: OrbitSettings | Literal["full", "small"] = "full",
         halo_radius: float = 20.0,
         half_light_radius: float | None = None,
-        ridge: float = 100.0,
+        ridge: float = RIDGE,
         radii: tuple[float, float] | None = None,
     ) -> None:
         if mode not in ("frozen", "refit"):
