@@ -23,7 +23,7 @@ SMALL_BINS, FULL_BINS = 60, 105
 
 Runs = Annotated[int | None, typer.Option(help="Runs of the model.")]
 Jobs = Annotated[int | None, typer.Option(help="Runs at a time. Default: number of cores.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of bins, design and draws. Default: 1.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of data or bins, design and draws. Default: 1.")]
 Methods = Annotated[str | None, typer.Option(help="Names, with commas. Default: pgp,pbart,ogp.")]
 EmulatorName = Annotated[str | None, typer.Option("--emulator", help="Name, or auto: the best. Default: gp.")]
 Compare = Annotated[str | None, typer.Option("--compare", help="Emulators to compare, with commas, or none.")]
@@ -86,6 +86,7 @@ def fit(
     position_angle: Annotated[float | None, typer.Option(help="Of the major axis, degrees from north to east.")] = None,
     luminosity: Annotated[float | None, typer.Option(help="Of the galaxy, Lsun.")] = None,
     psf: Annotated[float | None, typer.Option(help="Sd of the point-spread function, arcsec.")] = None,
+    half_light_radius: Annotated[float | None, typer.Option(help="Arcsec. Default: that of the Gaussians.")] = None,
     halo_radius: Annotated[float | None, typer.Option(help="Scale radius of the halo, kpc. Default: 20.")] = None,
     bins: Annotated[int | None, typer.Option(help="Number of larger bins. Default: 105.")] = None,
     orbits: Annotated[Literal["full", "small"] | None, typer.Option(help="Size of the library. Default: full.")] = None,

@@ -24,12 +24,11 @@ def model_of(galaxy, **changes):
         "theta_0": THETA,
         "settings": galaxy.model.settings,
         "halo_radius": 15.0,
+        "ridge": galaxy.model.ridge,
         **changes,
     }
-    values = arguments.pop("kinematics", galaxy.model.kinematics)
-    return OrbitModel(
-        arguments.pop("light", galaxy.light), galaxy.bins, values, arguments.pop("errors", galaxy.errors), **arguments
-    )
+    values, errors = (arguments.pop(name, getattr(galaxy.model, name)) for name in ("kinematics", "errors"))
+    return OrbitModel(arguments.pop("light", galaxy.light), galaxy.bins, values, errors, **arguments)
 
 
 def test_shape_places_and_repetition(galaxy):
@@ -43,7 +42,7 @@ def test_shape_places_and_repetition(galaxy):
 
 def test_the_model_agrees_with_what_its_weights_were_fitted_to(galaxy):
     """Within a few errors at theta_0, and much worse with half the mass."""
-    model = galaxy.model
+    model = model_of(galaxy, errors=galaxy.errors, ridge=module.RIDGE)
     scaled = (model(model.x, THETA) - model.kinematics) / model.errors
     assert np.sqrt((scaled**2).mean()) < 3
     far = (model(model.x, (8.6, 1.5, 0.22)) - model.kinematics) / model.errors

@@ -222,6 +222,8 @@ def _aperture_grid(path: Path) -> tuple[Array, Array]:
             f"{path} is not an aperture file of DYNAMITE: it must hold corner, extent, angle and numbers of pixels"
         )
     (x, y), (width, height), _, (nx, ny) = rows[:4]
+    if abs(width / nx - height / ny) > 1e-3 * width / nx:
+        raise InputError(f"{path}: pixels of {width / nx:.4g} x {height / ny:.4g} arcsec; they must be squares")
     return x + (np.arange(int(nx)) + 0.5) * width / nx, y + (np.arange(int(ny)) + 0.5) * height / ny
 
 

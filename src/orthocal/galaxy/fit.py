@@ -22,7 +22,7 @@ from ..compare_emulators import compare_emulators
 from ..compare_outcomes import TOGETHER
 from ..design import design
 from ..emulate import emulate
-from ..errors import OrthocalError, OrthocalWarning
+from ..errors import InputError, OrthocalError, OrthocalWarning
 from ..posterior import Posterior, load
 from ..problem import Problem
 from ..run_store import RunStore
@@ -66,6 +66,8 @@ class GalaxyFit:
         Of a mock galaxy: outcome or ``"all together"`` -> the best theta, (p,).
     seconds
         Stage -> time that it took in this call.
+    emulator
+        Name of the emulator that stands for the model.
     """
 
     data: GalaxyData
@@ -77,6 +79,7 @@ class GalaxyFit:
     stars: dict[str, Array] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     runs: RunTable | None = None
+    emulator: str = ""
     _summaries: dict[FitKey, pd.DataFrame] = field(default_factory=dict, repr=False)
 
     def summary(self, key: FitKey) -> pd.DataFrame:
@@ -84,6 +87,11 @@ class GalaxyFit:
         if key not in self._summaries:
             self._summaries[key] = self.posteriors[key].summary()
         return self._summaries[key]
+
+    def star_on_bound(self, target: str) -> bool:
+        """Whether the best theta lies on a bound of the priors: then it is no minimum, and nothing to compare with."""
+        low, high = np.array(list(self.data.box.values())).T
+        return bool((np.minimum(self.stars[target] - low, high - self.stars[target]) < 1e-3 * (high - low)).any())
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -95,9 +103,11 @@ def fit_galaxy(data: GalaxyData, settings: Sampling, stages: Stages, say: Say = 
     """Make the stages that are not there yet, and collect all."""
     fit = GalaxyFit(data, settings)
     work = _Work(fit, stages, say)
-    with whole_file(stages.folder / "kinematics.csv") as draft:
-        data.frame().to_csv(draft, index=False)
+    if not stages.there("kinematics.csv", {"data": data.digest}):
+        with whole_file(stages.folder / "kinematics.csv") as draft:
+            data.frame().to_csv(draft, index=False)
     work.run_all()
+    fit.emulator = work.emulator_name
     return fit
 
 
@@ -190,7 +200,12 @@ class _Work:
         plan = design(data.priors, settings.runs, seed=settings.seed)
         name, digest = data.model.identity()
         self.stages.there("runs.db", {"model": name, "digest": digest[:12], "priors": data.box, "seed": settings.seed})
-        self.say(f"runs: {settings.runs}, of which {self._runs_there()} are there")
+        there = self._runs_there()
+        if there > settings.runs:
+            raise InputError(
+                f"{self.stages.folder} has {there} runs already: give --runs {there} or more, or another --out"
+            )
+        self.say(f"runs: {settings.runs}, of which {there} are there")
         self.fit.runs = campaign(
             data.model,
             plan,
@@ -200,9 +215,6 @@ class _Work:
             input_names=INPUTS,
             outcome_names=data.kinematics.names,
         )
-        if self.fit.runs.s > settings.runs:
-            # a store may have grown in an earlier call
-            self.fit.runs = self.fit.runs.subset(slice(settings.runs))
         self._took("runs", started)
 
     def _runs_there(self) -> int:
@@ -210,7 +222,7 @@ class _Work:
         if not path.is_file():
             return 0
         with RunStore(path) as store:
-            return min(store.status().done, self.settings.runs)
+            return store.status().done
 
     def compare_emulators(self) -> None:
         name, settings = "emulators.csv", self.settings

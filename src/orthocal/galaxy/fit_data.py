@@ -126,7 +126,7 @@ def mock_data(galaxy: MockGalaxy, seed: int) -> GalaxyData:
     notes = (
         f"A mock galaxy: its true theta is ({', '.join(f'{one:g}' for one in galaxy.theta_true)}). Its mass-to-light "
         "ratio falls outwards, which the model does not know, so the best theta is another.",
-        mode_note(galaxy.model, "to another data set of the same galaxy"),
+        mode_note(galaxy.model, own=False),
     )
     return GalaxyData(
         "The mock galaxy",
@@ -140,18 +140,22 @@ def mock_data(galaxy: MockGalaxy, seed: int) -> GalaxyData:
     )
 
 
-def mode_note(model: OrbitModel, fitted: str) -> str:
-    """How the weights of the orbits came about, and what follows from it."""
+def mode_note(model: OrbitModel, own: bool = True) -> str:
+    """How the weights of the orbits came about, to the data themselves or to others, and what follows from it."""
+    fitted = "to the same kinematics" if own else "to another, deeper data set of the same galaxy"
     if model.mode == "frozen":
         at = ", ".join(f"{one:g}" for one in np.asarray(model.theta_0))
         return (
             f"The weights of the orbits are frozen: they were fitted {fitted} at theta = ({at}), in all bins. The "
             "simulator is a fixed function of theta, but held-out bins are not unknown to its weights."
         )
-    return (
-        "The weights of the orbits were fitted anew to kinematics at every theta: the simulator depends on the data, "
-        "which the calibration does not know of. Its intervals and held-out errors are likely to be too small."
-    )
+    said = f"The weights of the orbits were fitted anew {fitted} at every theta, and make up for much of a wrong one."
+    if own:
+        said += (
+            " The simulator depends on the data, which the calibration does not know of. Its intervals and held-out "
+            "errors are likely to be too small."
+        )
+    return said
 
 
 def read_run_file(path: str | Path) -> tuple[RunTable, Array | None, Array | None]:
@@ -162,7 +166,7 @@ def read_run_file(path: str | Path) -> tuple[RunTable, Array | None, Array | Non
     """
     file = existing(path, "--table")
     if file.suffix.lower() != ".npz":
-        return RunTable.load(file), None, None
+        return _in_order(RunTable.load(file), None, None, path)
     arrays = npz_arrays(file, ("theta", "output", "x"))
     names = [
         [str(one) for one in np.atleast_1d(arrays[key])] if key in arrays else None
@@ -170,7 +174,37 @@ def read_run_file(path: str | Path) -> tuple[RunTable, Array | None, Array | Non
     ]
     runs = RunTable(arrays["theta"], arrays["output"], arrays["x"], names[0], None, names[1])
     field = [as_floats(arrays[key], key) if key in arrays else None for key in ("y", "y_err")]
-    return runs, field[0], field[1]
+    return _in_order(runs, field[0], field[1], path)
+
+
+def _in_order(
+    runs: RunTable, y: Array | None, errors: Array | None, path: str | Path
+) -> tuple[RunTable, Array | None, Array | None]:
+    """The same with parameters and outcomes in our order, where they bear our names."""
+    if runs.ragged or runs.p != 3 or runs.d != 2 or runs.q != 4:
+        raise InputError(
+            f"{path}: {runs.p} parameters, {runs.d} inputs and {runs.q} outcomes: a table of a galaxy has theta "
+            "(s, 3), x (n, 2), output (s, n, 4) and y and y_err (n, 4), every run at the same x"
+        )
+    columns, outcomes = (
+        [given.index(name) for name in ours] if set(given) == set(ours) else list(range(len(ours)))
+        for given, ours in ((runs.parameter_names, PARAMETERS), (runs.outcome_names, Kinematics.names))
+    )
+    n = len(np.asarray(runs.x))
+    for array in (y, errors):
+        if array is not None and array.shape != (n, 4):
+            raise InputError(f"{path}: y or y_err has shape {array.shape} for {n} bins: give ({n}, 4)")
+    ordered = RunTable(
+        runs.theta[:, columns], np.asarray(runs.output)[:, :, outcomes], runs.x, PARAMETERS, INPUTS, Kinematics.names
+    )
+    y, errors = (None if array is None else array[:, outcomes] for array in (y, errors))
+    return ordered, y, errors
+
+
+def ranges_of(runs: RunTable) -> dict[str, tuple[float, float]]:
+    """Parameter -> its range in the runs."""
+    ends = zip(runs.theta.min(axis=0), runs.theta.max(axis=0), strict=True)
+    return {name: (float(low), float(high)) for name, (low, high) in zip(PARAMETERS, ends, strict=True)}
 
 
 def npz_arrays(path: Path, needed: Sequence[str]) -> dict[str, Any]:
@@ -198,23 +232,15 @@ def table_data(
     runs, y, errors = read_run_file(path)
     if y is None or errors is None:
         raise InputError(f"{path} has no y and y_err: give --kinematics, the field data in the bins of the runs")
-    if runs.p != 3 or runs.d != 2 or y.shape != (len(np.asarray(runs.x)), 4) or y.shape != errors.shape or runs.q != 4:
-        raise InputError(
-            f"{path}: {runs.p} parameters, {runs.d} inputs and {runs.q} outcomes: a table of a galaxy has theta "
-            "(s, 3), x (n, 2), output (s, n, 4) and y and y_err (n, 4)"
-        )
     x = np.asarray(runs.x)
-    renamed = RunTable(runs.theta, np.asarray(runs.output), x, PARAMETERS, INPUTS, Kinematics.names)
     n = len(x)
     areas: Array = np.ones(n)
     kinematics = Kinematics(x[:, 0], x[:, 1], y, errors, areas, areas)
     if bin_file is not None:
         kinematics, areas = _with_pixels(kinematics, Path(bin_file), n)
-    low, high = runs.theta.min(axis=0), runs.theta.max(axis=0)
-    box = {name: (float(a), float(b)) for name, a, b in zip(PARAMETERS, low, high, strict=True)}
-    chosen = checked_box({**box, **(ranges or {})})
+    box = checked_box({**ranges_of(runs), **(ranges or {})})
     notes = (runs_note(runs, path),)
-    return GalaxyData(title or Path(path).stem, kinematics, x, areas, chosen, runs=renamed, notes=notes)
+    return GalaxyData(title or Path(path).stem, kinematics, x, areas, box, runs=runs, notes=notes)
 
 
 def runs_note(runs: RunTable, path: str | Path) -> str:

@@ -75,7 +75,7 @@ def _row(axis: Axes, fit: GalaxyFit, target: str, j: int, level: int, colours: d
         ends, below = np.quantile(values, [0.025, 0.975]), level - 0.07 - 0.07 * i
         axis.plot(ends, [below, below], color=colour, lw=2, solid_capstyle="butt")
         axis.plot(values.mean(), below, "o", color=colour, ms=3.2)
-    if target in fit.stars:
+    if target in fit.stars and not fit.star_on_bound(target):
         star = fit.stars[target][j]
         axis.plot([star, star], [level - 0.27, level + 0.66], color="k", lw=1.3, zorder=5)
 

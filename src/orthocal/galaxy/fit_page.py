@@ -98,7 +98,7 @@ def _settings(fit: GalaxyFit) -> Iterator[tuple[str, str]]:
     if fit.runs is not None:
         yield "runs", f"{fit.runs.s}, of which {int(fit.runs.failed.sum())} failed"
     yield "priors", "; ".join(f"{name} uniform, {low:.4g} to {high:.4g}" for name, (low, high) in data.box.items())
-    yield "emulator", settings.emulator
+    yield "emulator", fit.emulator
     more = ", with the variance of the emulator" if settings.emulator_error else ""
     yield "noise", f"the errors of the cells, independent{more}"
     yield "loss", "squared differences by the outcomes' mean noise precision, every bin with the same weight"

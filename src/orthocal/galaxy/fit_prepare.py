@@ -24,6 +24,7 @@ from .fit_data import (
     complete_bins,
     mode_note,
     npz_arrays,
+    ranges_of,
     read_run_file,
     runs_note,
 )
@@ -86,30 +87,45 @@ def _with_model(data: GalaxyData, light: MultiGaussian, bins: Bins, config: Gala
         mode=config.mode,
         settings=OrbitSettings.preset(config.orbits),
         halo_radius=config.halo_radius,
+        half_light_radius=config.half_light_radius,
         ridge=config.ridge,
     )
-    return replace(data, model=model, notes=(*data.notes, mode_note(model, "to the same kinematics")))
+    return replace(data, model=model, notes=(*data.notes, mode_note(model)))
 
 
 def _with_runs(data: GalaxyData, config: GalaxyFile) -> GalaxyData:
     """Runs that exist already, at the same bins, instead of the model."""
     runs, _, _ = read_run_file(config.needed("table"))
     x = np.asarray(runs.x)
-    if runs.ragged or runs.p != 3 or runs.q != 4 or x.shape != data.x.shape or not np.allclose(x, data.x, atol=1e-6):
+    if x.shape != data.x.shape or not np.allclose(x, data.x, atol=1e-6):
         raise InputError(
             f"{config.table}: these runs are not at the {len(data.x)} bins of the kinematics (scaled to [-1, 1]²): "
             "give the same --kinematics, --bins and --seed that they were made with"
         )
     table = RunTable(runs.theta, np.asarray(runs.output), data.x, PARAMETERS, INPUTS, data.kinematics.names)
-    return replace(data, runs=table, notes=(*data.notes, runs_note(runs, config.needed("table"))))
+    box = checked_box({**ranges_of(runs), **config.priors})
+    return replace(data, runs=table, box=box, notes=(*data.notes, runs_note(runs, config.needed("table"))))
 
 
 def _settings(config: GalaxyFile) -> dict[str, Any]:
     file = existing(config.needed("kinematics"), "--kinematics")
-    names = ("format", "distance", "inclination", "position_angle", "luminosity", "psf", "bins", "seed")
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
-    light = None if config.light is None else hashlib.sha256(existing(config.light).read_bytes()).hexdigest()[:12]
-    return {"file": digest, "light": light, **{name: getattr(config, name) for name in names}}
+    names = (
+        *("format", "distance", "inclination", "position_angle", "luminosity", "half_light_radius"),
+        *("psf", "bins", "seed"),
+    )
+    beside = [file.with_name(name) for name in ("bins.dat", "aperture.dat")] if config.format == "dynamite" else []
+    return {
+        "file": _digest(file, *(one for one in beside if one.is_file())),
+        "light": None if config.light is None else _digest(existing(config.light, "--light")),
+        **{name: getattr(config, name) for name in names},
+    }
+
+
+def _digest(*files: Path) -> str:
+    total = hashlib.sha256()
+    for file in files:
+        total.update(file.read_bytes())
+    return total.hexdigest()[:12]
 
 
 def _prepared(config: GalaxyFile) -> tuple[Kinematics, MultiGaussian, list[str]]:
@@ -117,6 +133,14 @@ def _prepared(config: GalaxyFile) -> tuple[Kinematics, MultiGaussian, list[str]]
     fine = (read_atlas3d if config.format == "atlas3d" else read_dynamite)(path)
     velocity = fine.systemic_velocity()
     fine = fine.shifted(velocity).rotated(config.needed("position_angle"))
+    given = _given_light(config)
+    if config.format == "dynamite":
+        if given is None:
+            raise InputError(
+                "DYNAMITE's kinematics hold no flux to fit the light to: give --light, a CSV file with the columns "
+                "surface_brightness [Lsun/pc^2], sd [arcsec] and axis_ratio, one row a Gaussian"
+            )
+        fine = replace(fine, flux=given.brightness(fine.x, fine.y, config.needed("psf")))
     coarse, label = coarse_bins(fine, config.bins, config.seed)
     pixels = pixel_map(fine, label) if coarse.pixel_map is None else coarse.pixel_map
     coarse = Kinematics(
@@ -129,20 +153,37 @@ def _prepared(config: GalaxyFile) -> tuple[Kinematics, MultiGaussian, list[str]]
     whole, left_out = complete_bins(coarse)
     if left_out:
         notes.append(left_out[0].upper() + left_out[1:] + ".")
-    light = _light(config, fine, _size(pixels))
+    light = _fitted_light(config, fine, _size(pixels)) if given is None else given
+    notes.append(_light_note(config, light, fine, _size(pixels)))
     return whole, light, notes
 
 
-def _light(config: GalaxyFile, fine: Kinematics, pixel: float) -> MultiGaussian:
-    if config.light is not None:
-        table = pd.read_csv(existing(config.light, "--light"))
-        columns = float_columns(table, ("surface_brightness", "sd", "axis_ratio"), config.light)
-        return MultiGaussian(columns["surface_brightness"], columns["sd"], columns["axis_ratio"])
-    if config.format == "dynamite":
-        raise InputError(
-            "DYNAMITE's kinematics hold no flux to fit the light to: give --light, a CSV file with the columns "
-            "surface_brightness [Lsun/pc^2], sd [arcsec] and axis_ratio, one row a Gaussian"
+def _given_light(config: GalaxyFile) -> MultiGaussian | None:
+    if config.light is None:
+        return None
+    table = pd.read_csv(existing(config.light, "--light"))
+    columns = float_columns(table, ("surface_brightness", "sd", "axis_ratio"), config.light)
+    return MultiGaussian(columns["surface_brightness"], columns["sd"], columns["axis_ratio"])
+
+
+def _light_note(config: GalaxyFile, light: MultiGaussian, fine: Kinematics, pixel: float) -> str:
+    """What of the light no bin sees: M/L and the dark-matter fraction depend on it."""
+    radius = config.half_light_radius or light.half_light_radius()
+    seen = float((light.brightness(fine.x, fine.y) * fine.pixels).sum() * pixel**2)
+    whole = float(2 * np.pi * (light.surface_brightness * light.sd**2 * light.axis_ratio).sum())
+    said = (
+        f"Half-light radius {radius:.1f} arcsec; {max(0.0, 1 - seen / whole):.0%} of the light of the Gaussians lies "
+        "outside of the bins."
+    )
+    if config.light is None and config.half_light_radius is None:
+        said += (
+            " No bin shows how much there is, and M/L and the dark-matter fraction depend on it: better give "
+            "--half-light-radius, or the Gaussians of a deep image (--light)."
         )
+    return said
+
+
+def _fitted_light(config: GalaxyFile, fine: Kinematics, pixel: float) -> MultiGaussian:
     inclination = np.radians(config.needed("inclination"))
     flattest = float(np.hypot(np.cos(inclination), LEAST_RATIO * np.sin(inclination)))
     ratios = [ratio for ratio in AXIS_RATIOS if ratio > flattest]
@@ -154,6 +195,7 @@ def _light(config: GalaxyFile, fine: Kinematics, pixel: float) -> MultiGaussian:
         fine.flux,
         config.needed("luminosity"),
         config.needed("distance"),
+        half_light_radius=config.half_light_radius,
         psf_sd=config.needed("psf"),
         pixel=pixel,
         axis_ratios=ratios,

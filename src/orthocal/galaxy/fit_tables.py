@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ import pandas as pd
 from ..arrays import Array
 from ..compare_outcomes import TOGETHER
 from ..tables import Grid, summary_rows
-from .fit import BY_EMULATOR, GalaxyFit
+from .fit import BY_EMULATOR, FitKey, GalaxyFit
 
 #: beyond these a fit's draws are not to be trusted
 MOST_RHAT, LEAST_ESS = 1.05, 100.0
@@ -43,19 +43,8 @@ def fit_frame(fit: GalaxyFit, together: bool) -> pd.DataFrame:
 
 def grids(fit: GalaxyFit) -> Iterator[Grid]:
     """The tables as texts: all together, each outcome alone, held-out bins, emulators, times."""
-    yield _fits(
-        fit,
-        [key for key in fit.posteriors if key[0] == TOGETHER],
-        "All outcomes together",
-        "Posterior mean ± sd of each parameter, and its 95 % interval; the smallest number of effective draws and the "
-        "largest R-hat of the three.",
-    )
-    yield _fits(
-        fit,
-        [key for key in fit.posteriors if key[0] != TOGETHER],
-        "Each outcome alone",
-        "The same from one of v, sigma, h3 and h4 at a time.",
-    )
+    yield _joint(fit)
+    yield _alone(fit)
     if len(fit.held_out):
         yield _held_out(fit)
     if len(fit.emulators):
@@ -74,39 +63,53 @@ def _grouped(seconds: Mapping[str, float]) -> dict[str, float]:
     return total
 
 
-def _fits(fit: GalaxyFit, keys: Sequence[tuple[str, str]], title: str, caption: str) -> Grid:
-    names = list(fit.data.box)
-    several = len({target for target, _ in keys}) > 1
-    header = [*(["outcome"] if several else []), "method"]
-    for name in names:
-        header += [name, "95 % interval"]
-    rows = []
-    for target, method in keys:
-        summary = fit.summary((target, method))
-        cells = [
-            cell
-            for row in summary_rows(summary)
-            for cell in (f"{row['mean']} ± {row['sd']}", f"{row['lower']} to {row['upper']}")
-        ]
-        rows.append([*([target] if several else []), method, *cells, *_mixing(summary)])
+def _joint(fit: GalaxyFit) -> Grid:
+    rows = [_fit_cells(fit, key) for key in fit.posteriors if key[0] == TOGETHER]
     if fit.stars:
-        for target in dict.fromkeys(key[0] for key in keys):
-            blank = [cell for value in fit.stars[target] for cell in (f"{value:.3f}", "")]
-            rows.append([*([target] if several else []), "theta_star", *blank, "", ""])
-        if not several:
-            others = {"theta_star of the emulator": fit.stars.get(BY_EMULATOR)}
-            others["theta_true"] = None if fit.data.truth is None else fit.data.truth.theta
-            for name, theta in others.items():
-                if theta is not None:
-                    rows.append([name, *(cell for one in theta for cell in (f"{one:.3f}", "")), "", ""])
-        if several:
-            order = {name: i for i, name in enumerate(fit.targets)}
-            rows.sort(key=lambda row: order[row[0]])
-    return Grid(title, caption, [*header, "effective draws", "R-hat"], rows, 1 + several)
+        rows.append(_theta_cells(_star_name(fit, TOGETHER), fit.stars[TOGETHER]))
+        if BY_EMULATOR in fit.stars:
+            rows.append(_theta_cells("theta_star of the emulator", fit.stars[BY_EMULATOR]))
+        if fit.data.truth is not None:
+            rows.append(_theta_cells("theta_true", fit.data.truth.theta))
+    caption = (
+        "Posterior mean ± sd of each parameter, and its 95 % interval; the smallest number of effective draws and the "
+        "largest R-hat of the three."
+    )
+    return Grid("All outcomes together", caption, _header(fit), rows, 1)
 
 
-def _mixing(table: pd.DataFrame) -> list[str]:
-    return [f"{table['ess_bulk'].min():.0f}", f"{table['r_hat'].max():.2f}"]
+def _alone(fit: GalaxyFit) -> Grid:
+    rows = []
+    for outcome in fit.data.kinematics.names:
+        keys = [key for key in fit.posteriors if key[0] == outcome]
+        rows += [[outcome, *_fit_cells(fit, key)] for key in keys]
+        if keys and outcome in fit.stars:
+            rows.append([outcome, *_theta_cells(_star_name(fit, outcome), fit.stars[outcome])])
+    caption = "The same from one of v, sigma, h3 and h4 at a time."
+    return Grid("Each outcome alone", caption, ["outcome", *_header(fit)], rows, 2)
+
+
+def _header(fit: GalaxyFit) -> list[str]:
+    parameters = [cell for name in fit.data.box for cell in (name, "95 % interval")]
+    return ["method", *parameters, "effective draws", "R-hat"]
+
+
+def _fit_cells(fit: GalaxyFit, key: FitKey) -> list[str]:
+    summary = fit.summary(key)
+    cells = [
+        cell
+        for row in summary_rows(summary)
+        for cell in (f"{row['mean']} ± {row['sd']}", f"{row['lower']} to {row['upper']}")
+    ]
+    return [key[1], *cells, f"{summary['ess_bulk'].min():.0f}", f"{summary['r_hat'].max():.2f}"]
+
+
+def _theta_cells(name: str, theta: Array) -> list[str]:
+    return [name, *(cell for one in theta for cell in (f"{one:.3f}", "")), "", ""]
+
+
+def _star_name(fit: GalaxyFit, target: str) -> str:
+    return "theta_star (on a bound)" if fit.star_on_bound(target) else "theta_star"
 
 
 def _held_out(fit: GalaxyFit) -> Grid:

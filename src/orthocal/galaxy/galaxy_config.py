@@ -56,6 +56,15 @@ class Sampling(BaseModel):
             return []
         return [one.strip() for one in value.split(",") if one.strip()] if isinstance(value, str) else value
 
+    @field_validator("emulator", "compare")
+    @classmethod
+    def _emulators(cls, value: Any) -> Any:
+        known = [*EMULATORS, "auto"] if isinstance(value, str) else list(EMULATORS)
+        for one in [value] if isinstance(value, str) else value or []:
+            if one not in known:
+                raise ValueError(f"there is no emulator {one!r}: they are {', '.join(known)}")
+        return value
+
     @field_validator("methods")
     @classmethod
     def _known(cls, value: list[str]) -> list[str]:
@@ -76,6 +85,7 @@ class GalaxyFile(Sampling):
     position_angle: float | None = None
     luminosity: float | None = Field(default=None, gt=0)
     psf: float | None = Field(default=None, gt=0)
+    half_light_radius: float | None = Field(default=None, gt=0)
     halo_radius: float = Field(default=20.0, gt=0)
     bins: int = Field(default=105, ge=4)
     orbits: Literal["full", "small"] = "full"

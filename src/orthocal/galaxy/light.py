@@ -104,6 +104,15 @@ class MultiGaussian:
 
     def half_light_radius(self) -> float:
         """Re = sqrt(area / pi) of the isophote that holds half of the light, arcsec."""
+        radius, share = self._growth()
+        return float(np.interp(0.5, share, radius))
+
+    def share_within(self, radius: float) -> float:
+        """Share of the light within the isophote of the area pi ``radius``^2 [arcsec]."""
+        return float(np.interp(radius, *self._growth()))
+
+    def _growth(self) -> tuple[Array, Array]:
+        """Isophotes from the brightest on: sqrt(area / pi) [arcsec], and the share of the light within."""
         log_r = np.linspace(np.log(self.sd.min() / 30), np.log(self.sd.max() * 8), 1200)
         angle = (np.arange(60) + 0.5) / 60 * np.pi / 2
         radius = np.exp(log_r)[:, None]
@@ -111,9 +120,9 @@ class MultiGaussian:
         area = np.broadcast_to(radius**2, (len(log_r), len(angle))).ravel()
         order = np.argsort(-image, kind="stable")
         light, covered = np.cumsum((image * area)[order]), np.cumsum(area[order])
-        half = float(np.interp(0.5 * light[-1], light, covered))
         # four quadrants, each cell of the grid r^2 dlnr dphi
-        return float(np.sqrt(4 * half * (log_r[1] - log_r[0]) * (np.pi / 2 / len(angle)) / np.pi))
+        radii = np.sqrt(4 * covered * (log_r[1] - log_r[0]) * (np.pi / 2 / len(angle)) / np.pi)
+        return radii, light / light[-1]
 
     def sample(self, n: int, inclination: float, rng: np.random.Generator) -> Array:
         """Positions of ``n`` stars, (n, 3) in arcsec: x, y in the galaxy's plane and z along its axis."""
@@ -131,6 +140,7 @@ def fit_light(
     total_luminosity: float,
     distance: float,
     *,
+    half_light_radius: float | None = None,
     psf_sd: float = 0.0,
     pixel: float = 0.0,
     sds: Any = None,
@@ -145,9 +155,12 @@ def fit_light(
     flux
         Surface brightness there in any units, (n,), positive.
     total_luminosity
-        Lsun of all Gaussians together: it sets the scale.
+        Lsun: it sets the scale.
     distance
         Mpc.
+    half_light_radius
+        Arcsec. Where given, half of the luminosity lies within the isophote of this radius; otherwise all of it is in
+        the Gaussians, however much of them lies outside of the map.
     psf_sd, pixel
         Width of the point-spread function and side of a pixel, arcsec: both have blurred the map.
     sds, axis_ratios
@@ -173,4 +186,8 @@ def fit_light(
     kept = peak > 0
     light = MultiGaussian(peak[kept], widths[kept], ratios[kept])
     scale = total_luminosity / light.luminosities(distance).sum()
+    if half_light_radius is not None:
+        if not np.isfinite(half_light_radius) or half_light_radius <= 0:
+            raise InputError(f"half_light_radius={half_light_radius!r}: give arcsec, more than 0")
+        scale *= 0.5 / light.share_within(half_light_radius)
     return MultiGaussian(light.surface_brightness * scale, light.sd, light.axis_ratio)
