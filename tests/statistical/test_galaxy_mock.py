@@ -48,7 +48,10 @@ def emulated_minimum(galaxy, emulator):
 
 
 def test_joint_intervals_hold_the_best_theta(galaxy, emulator):
-    """At least 17 of 20 for each parameter: a coverage of .95 fails that with probability .016 a parameter."""
+    """All three parameters in at least 17 of 20: where each has .95, and all three .91, that fails by chance in 10 %.
+
+    With weights that were fitted to noisier data the three are held in 16.
+    """
     best = theta_star(galaxy.model, galaxy.truth, galaxy.errors, starts=[emulated_minimum(galaxy, emulator)]).theta
     held = []
     for seed in range(DATA_SETS):
@@ -58,7 +61,7 @@ def test_joint_intervals_hold_the_best_theta(galaxy, emulator):
     counts = np.sum(held, axis=0)
     together = int(np.all(held, axis=1).sum())
     print(f"theta* = {best.round(4)}: held {counts} times of {DATA_SETS}, all three {together} times")
-    assert (counts >= 17).all()
+    assert together >= 17
 
 
 def test_all_outcomes_say_more_than_each_alone(galaxy, emulator):
