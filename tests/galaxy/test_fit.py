@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from astropy.table import Table
 from scipy import stats
 
 import orthocal as oc
@@ -19,12 +18,12 @@ from orthocal.galaxy.fit import fit_galaxy, relative_squared_error
 from orthocal.galaxy.fit_data import Truth, check_inside, checked_box, complete_bins, mock_data, table_data
 from orthocal.galaxy.fit_figures import reflected_density
 from orthocal.galaxy.fit_page import write_all
-from orthocal.galaxy.fit_prepare import prepared_data
 from orthocal.galaxy.fit_tables import as_markdown, fit_frame, grids, remarks
-from orthocal.galaxy.galaxy_config import Sampling, settings_from
+from orthocal.galaxy.galaxy_config import Sampling
 from orthocal.galaxy.kinematics import Kinematics, PixelMap
 from orthocal.galaxy.side_by_side import SideBySide
 from orthocal.galaxy.stages import Stages
+from orthocal.run_store import RunStore, Status
 
 SHARED = Path(__file__).parents[3] / "shared" / "galaxy"
 BOX = {"log10_mbh": (7.0, 9.0), "ml": (2.0, 4.0), "f_dm": (0.0, 0.4)}
@@ -311,123 +310,47 @@ def test_tables_that_do_not_fit(run_file, tmp_path):
     np.savez(tmp_path / "runs.npz", **{name: arrays[name] for name in ("theta", "output", "x")})
     with pytest.raises(InputError, match="no y and y_err: give --kinematics"):
         table_data(tmp_path / "runs.npz")
+    np.savez(tmp_path / "short.npz", **{**arrays, "y": arrays["y"][:5]})
+    with pytest.raises(InputError, match=r"shape \(5, 4\) for 24 bins: give \(24, 4\)"):
+        table_data(tmp_path / "short.npz")
     np.savez(tmp_path / "two.npz", **{**arrays, "theta": arrays["theta"][:, :2], "theta_names": ["a", "b"]})
     with pytest.raises(InputError, match="2 parameters"):
         table_data(tmp_path / "two.npz")
 
 
-@pytest.fixture
-def atlas3d_file(tmp_path):
-    """A rotating disc seen at 60 degrees, major axis to the north-east, 15 x 15 spaxels."""
-    axis = 0.8 * np.arange(-7, 8)
-    x, y = (one.ravel() for one in np.meshgrid(axis, axis, indexing="ij"))
-    major, minor = (x * -1 + y) / np.sqrt(2), (x + y) / np.sqrt(2)
-    v = 120 * major / np.hypot(2, np.hypot(major, minor / 0.6))
-    flux = np.exp(-np.hypot(major, minor / 0.6) / 2)
-    columns = {"XS": x, "YS": y, "VPXF": 1500 + v, "SPXF": 150 + 0 * x, "H3PXF": -v / 1500, "H4PXF": 0 * x}
-    columns |= dict.fromkeys(("EVPXF", "ESPXF"), 3.0 + 0 * x) | dict.fromkeys(("EH3PXF", "EH4PXF"), 0.02 + 0 * x)
-    path = tmp_path / "disc.fits"
-    Table({**columns, "FLUX": flux, "BINSIZE": np.ones(len(x), dtype=np.int32)}).write(path)
-    return path
+def test_names_of_a_table_give_the_order(run_file, tmp_path):
+    arrays = dict(np.load(run_file))
+    plain = table_data(run_file)
+    columns, outcomes = [2, 0, 1], [1, 0, 3, 2]
+    shuffled = {name: arrays[name][..., outcomes] for name in ("output", "y", "y_err")}
+    names = {"theta_names": [PARAMETERS[k] for k in columns], "output_names": [Kinematics.names[k] for k in outcomes]}
+    np.savez(tmp_path / "runs.npz", x=arrays["x"], theta=arrays["theta"][:, columns], **shuffled, **names)
+    data = table_data(tmp_path / "runs.npz")
+    assert data.box == plain.box
+    assert np.array_equal(data.runs.theta, plain.runs.theta)
+    assert np.array_equal(data.runs.output, plain.runs.output)
+    assert np.array_equal(data.kinematics.values, plain.kinematics.values)
+    assert np.array_equal(data.kinematics.errors, plain.kinematics.errors)
 
 
-def disc_settings(path, **others):
-    known = {"distance": 16.0, "inclination": 60.0, "position_angle": 45.0, "luminosity": 1e10, "psf": 0.5}
-    known |= {"bins": 20, "orbits": "small", "theta0": "8,3,0.2", "kinematics": str(path)}
-    return settings_from(None, {**known, **others})
+def test_other_data_are_refused_before_anything_is_written(fitted, run_file, tmp_path):
+    _, folder, _ = fitted
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    data = table_data(run_file, ranges=BOX)
+    other = replace(data, kinematics=replace(data.kinematics, values=data.kinematics.values + 1))
+    before = (copy / "kinematics.csv").read_text()
+    with pytest.raises(InputError, match="was made with other settings"):
+        fit_galaxy(other, QUICK, Stages(copy))
+    assert (copy / "kinematics.csv").read_text() == before
 
 
-def test_data_from_kinematics(atlas3d_file, tmp_path):
-    said = []
-    data = prepared_data(disc_settings(atlas3d_file), Stages(tmp_path / "a"), said.append)
-    assert data.kinematics.n == 20
-    assert data.areas.sum() == pytest.approx(225 * 0.64)
-    # x runs along the major axis: what was north-east, and recedes, is at negative x
-    assert np.corrcoef(data.kinematics.x, data.kinematics.values[:, 0])[0, 1] < -0.9
-    assert abs(data.kinematics.values[:, 0].mean()) < 15
-    assert "1500.0 km/s" in data.notes[0]
-    assert "frozen" in data.notes[-1]
-    assert said == []
-    light = np.loadtxt(tmp_path / "a" / "light.csv", delimiter=",", skiprows=1)
-    assert (light[:, 2] > 0.5).all()
-    again = prepared_data(disc_settings(atlas3d_file), Stages(tmp_path / "a"), said.append)
-    assert "kinematics: there" in said[0]
-    assert again.digest == data.digest
-    assert again.model.identity() == data.model.identity()
-    with pytest.raises(InputError, match=r"psf 0\.5, now 0\.6"):
-        prepared_data(disc_settings(atlas3d_file, psf=0.6), Stages(tmp_path / "a"), said.append)
-
-
-def test_pixels_and_model_lie_in_the_same_frame(atlas3d_file, tmp_path):
-    """The light that the model expects in each bin follows the flux that was observed there."""
-    data = prepared_data(disc_settings(atlas3d_file), Stages(tmp_path / "b"), print)
-    expected = data.model.orbits.aperture_light
-    observed = data.kinematics.flux * data.kinematics.pixels
-    assert np.abs(expected / expected.sum() / (observed / observed.sum()) - 1).max() < 0.1
-
-
-def test_existing_runs_for_kinematics(atlas3d_file, tmp_path):
-    x = prepared_data(disc_settings(atlas3d_file), Stages(tmp_path / "c"), print).x
-    theta = np.random.default_rng(0).random((6, 3))
-    output = np.stack([easy_model(x, one) for one in theta])
-    oc.RunTable(theta, output, x).save(tmp_path / "runs.nc")
-    # no model is made, so nothing need be said of its weights
-    config = disc_settings(atlas3d_file, table=str(tmp_path / "runs.nc"), theta0=None)
-    data = prepared_data(config, Stages(tmp_path / "c"), print)
-    assert data.model is None
-    assert data.runs.parameter_names == PARAMETERS
-    assert "6 runs that existed already, from runs.nc" in data.notes[-1]
-    oc.RunTable(theta, output, x + 0.1).save(tmp_path / "runs.nc")
-    with pytest.raises(InputError, match="not at the 20 bins"):
-        prepared_data(config, Stages(tmp_path / "c"), print)
-
-
-@pytest.mark.parametrize(
-    ("others", "words"),
-    [
-        ({"theta0": "8,3,0.7"}, "--theta0 has f_dm = 0.7, outside of its prior, 0 to 0.5"),
-        ({"theta0": "8,3"}, "--theta0 has 2 numbers"),
-        ({"theta0": None}, "give theta_0"),
-        ({"distance": None}, "--distance is missing"),
-        ({"kinematics": "nowhere.fits"}, "there is no file nowhere.fits"),
-        ({"priors": "ml=3:2"}, "give low < high"),
-        ({"inclination": 20.0}, "no oblate galaxy"),
-    ],
-)
-def test_kinematics_that_cannot_be_fitted(atlas3d_file, tmp_path, others, words):
-    with pytest.raises(InputError, match=words):
-        prepared_data(disc_settings(atlas3d_file, **others), Stages(tmp_path / "d"), print)
-
-
-def test_settings(tmp_path):
-    file = tmp_path / "galaxy.toml"
-    file.write_text('kinematics = "a.fits"\nbins = 50\npsf = 0.5\ntheta0 = [8, 3, 0.2]\n[priors]\nml = [2, 4]\n')
-    settings = settings_from(file, {"bins": 60, "psf": None})
-    assert settings.bins == 60
-    assert settings.psf == 0.5
-    assert settings.kinematics == str(tmp_path / "a.fits")
-    assert settings.box["ml"] == (2, 4)
-    assert settings.box["f_dm"] == (0.0, 0.5)
-    priors = settings_from(None, {"priors": "ml=3.6:5.7, f_dm=0.05:0.25"}).priors
-    assert priors == {"ml": (3.6, 5.7), "f_dm": (0.05, 0.25)}
-    assert settings_from(None, {}).compared == ["gp"]
-    assert settings_from(None, {"compare": "none"}).compared == []
-    assert len(settings_from(None, {"emulator": "auto"}).compared) == 5
-    assert settings_from(None, {"emulator": "auto", "compare": "gp,bmars"}).compared == ["gp", "bmars"]
-    for options, words in (
-        ({"priors": "ml"}, "give name=low:high"),
-        ({"priors": "mass=1:2"}, "there is no parameter mass"),
-        ({"methods": "pgq"}, "there is no method 'pgq'"),
-        ({"draws": 1}, "draws: "),
-        ({"inclination": 95.0}, "inclination: "),
-    ):
-        with pytest.raises(InputError, match=words):
-            settings_from(None, options)
-    file.write_text("sky = 1")
-    with pytest.raises(InputError, match="sky: Extra inputs"):
-        settings_from(file, {})
-    file.write_text("a =")
-    with pytest.raises(InputError, match="not valid TOML"):
-        settings_from(file, {})
-    with pytest.raises(InputError, match="cannot read"):
-        settings_from(tmp_path / "none.toml", {})
+def test_fewer_runs_than_there_are_are_refused(galaxy, tmp_path, monkeypatch):
+    monkeypatch.setattr(RunStore, "status", lambda store: Status(6, 0, 0, None, []))
+    with RunStore(tmp_path / "runs.db", write=True):
+        pass
+    data, stages = mock_data(galaxy, 1), Stages(tmp_path)
+    name, digest = galaxy.model.identity()
+    settings = {"model": name, "digest": digest[:12], "priors": data.box, "seed": 1}
+    stages.write_json("settings.json", {"runs.db": settings})
+    with pytest.raises(InputError, match="has 6 runs already: give --runs 6 or more"):
+        fit_galaxy(data, Sampling(runs=4), Stages(tmp_path))

@@ -177,6 +177,9 @@ def test_dynamite_files_that_do_not_fit(tmp_path):
         (tmp_path / "bins.dat").write_text(text)
         with pytest.raises(InputError, match=message):
             read_dynamite(path)
+    (tmp_path / "aperture.dat").write_text("-1 -0.5\n1.5 2\n0\n3 2\n")
+    with pytest.raises(InputError, match=r"pixels of 0\.5 x 1 arcsec; they must be squares"):
+        read_dynamite(path)
     (tmp_path / "aperture.dat").write_text("hello\n")
     with pytest.raises(InputError, match="not an aperture file"):
         read_dynamite(path)

@@ -34,6 +34,9 @@ def write_all(fit: GalaxyFit, folder: Path) -> Path:
     for name, together in (("joint", True), ("univariate", False)):
         with whole_file(folder / f"{name}.csv") as draft:
             fit_frame(fit, together).to_csv(draft, index=False)
+    # what an earlier call made of other methods would contradict the page
+    for old in [*folder.glob("maps-*.png"), *folder.glob("held-out.csv")]:
+        old.unlink()
     if len(fit.held_out):
         with whole_file(folder / "held-out.csv") as draft:
             fit.held_out.to_csv(draft, index=False)
