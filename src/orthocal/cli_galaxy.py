@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 galaxy = typer.Typer(no_args_is_help=True, help="Calibrate an orbit-superposition (Schwarzschild) model of a galaxy.")
 
 #: what differs between the mock galaxy of a demonstration and the one of --full
-SMALL: dict[str, Any] = {"runs": 64, "draws": 250, "warmup": 100, "held_out": 20}
-FULL: dict[str, Any] = {"runs": 400, "draws": 1000, "warmup": 200, "held_out": 20}
+SMALL: dict[str, Any] = {"runs": 54, "refine": 10, "draws": 200, "warmup": 100, "held_out": 20}
+FULL: dict[str, Any] = {"runs": 400, "refine": 60, "draws": 1000, "warmup": 200, "held_out": 20}
 SMALL_BINS, FULL_BINS = 60, 105
 
-Runs = Annotated[int | None, typer.Option(help="Runs of the model.")]
+Runs = Annotated[int | None, typer.Option(help="Runs of the model, spread over the priors.")]
+Refine = Annotated[int | None, typer.Option(help="More runs, around the posterior of all outcomes.")]
 Jobs = Annotated[int | None, typer.Option(help="Runs at a time. Default: number of cores.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of data or bins, design and draws. Default: 1.")]
 Methods = Annotated[str | None, typer.Option(help="Names, with commas. Default: pgp,pbart,ogp.")]
@@ -39,6 +40,7 @@ def mock(
     full: Annotated[bool, typer.Option("--full", help="105 bins, all orbits, 400 runs.")] = False,
     out: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("galaxy-mock"),
     runs: Runs = None,
+    refine: Refine = None,
     bins: Annotated[int | None, typer.Option(help="Number of bins. Default: 60, with --full 105.")] = None,
     jobs: Jobs = None,
     seed: Seed = None,
@@ -60,8 +62,9 @@ def mock(
     from .galaxy.fit_data import mock_data
     from .galaxy.galaxy_config import Sampling, checked
 
-    given = {"runs": runs, "jobs": jobs, "seed": seed, "methods": methods, "emulator": emulator, "compare": compare}
-    given |= {"draws": draws, "chains": chains, "held_out": held_out, "emulator_error": emulator_error}
+    given = {"runs": runs, "refine": refine, "jobs": jobs, "seed": seed, "methods": methods, "emulator": emulator}
+    given |= {"compare": compare, "draws": draws, "chains": chains, "held_out": held_out}
+    given |= {"emulator_error": emulator_error}
     options = {**(FULL if full else SMALL), **{name: value for name, value in given.items() if value is not None}}
     settings = checked(Sampling, {**options, "out": str(out), "redo": redo}, "options")
     nbin = bins or (FULL_BINS if full else SMALL_BINS)
@@ -91,6 +94,7 @@ def fit(
     bins: Annotated[int | None, typer.Option(help="Number of larger bins. Default: 105.")] = None,
     orbits: Annotated[Literal["full", "small"] | None, typer.Option(help="Size of the library. Default: full.")] = None,
     runs: Runs = None,
+    refine: Refine = None,
     theta0: Annotated[str | None, typer.Option(help="Where weights are fitted: log10_mbh,ml,f_dm.")] = None,
     mode: Annotated[Literal["frozen", "refit"] | None, typer.Option(help="Weights. Default: frozen.")] = None,
     ridge: Annotated[float | None, typer.Option(help="Draws weights to equal ones. Default: 100.")] = None,

@@ -352,5 +352,5 @@ def test_fewer_runs_than_there_are_are_refused(galaxy, tmp_path, monkeypatch):
     name, digest = galaxy.model.identity()
     settings = {"model": name, "digest": digest[:12], "priors": data.box, "seed": 1}
     stages.write_json("settings.json", {"runs.db": settings})
-    with pytest.raises(InputError, match="has 6 runs already: give --runs 6 or more"):
+    with pytest.raises(InputError, match="has more runs already: give --runs 6 or more"):
         fit_galaxy(data, Sampling(runs=4), Stages(tmp_path))

@@ -1,6 +1,7 @@
 """The mock galaxy through the whole way: runs, emulator, calibration; do the intervals hold theta*?"""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from scipy.optimize import least_squares
@@ -10,7 +11,7 @@ from orthocal.galaxy import PARAMETERS, mock_galaxy, theta_star
 
 pytestmark = pytest.mark.slow
 
-DATA_SETS, RUNS = 20, 400
+DATA_SETS, RUNS, MORE_RUNS = 20, 400, 60
 OUTCOMES = ("v", "sigma", "h3", "h4")
 
 
@@ -21,8 +22,13 @@ def galaxy():
 
 @pytest.fixture(scope="module")
 def emulator(galaxy, tmp_path_factory):
-    plan = oc.design(priors(galaxy), RUNS)
+    """As ``orthocal galaxy mock --full`` makes it: runs over the priors, then more where the posterior is."""
     store = tmp_path_factory.mktemp("galaxy") / "runs.db"
+    spread = oc.design(priors(galaxy), RUNS)
+    runs = oc.campaign(galaxy.model, spread, galaxy.x, store=store, progress=False)
+    first = problem_of(galaxy, oc.emulate(runs, "gp", progress=False), DATA_SETS)
+    posterior = oc.calibrate(first, "pgp", draws=250, seed=1, progress=False)
+    plan = pd.concat([spread, oc.next_runs(posterior, runs, MORE_RUNS, progress=False)])
     return oc.emulate(oc.campaign(galaxy.model, plan, galaxy.x, store=store, progress=False), "gp", progress=False)
 
 
@@ -50,7 +56,7 @@ def emulated_minimum(galaxy, emulator):
 def test_joint_intervals_hold_the_best_theta(galaxy, emulator):
     """All three parameters in at least 17 of 20: where each has .95, and all three .91, that fails by chance in 10 %.
 
-    With weights that were fitted to noisier data the three are held in 16.
+    With weights that were fitted to noisier data the three are held in 16, without the last runs in 15.
     """
     best = theta_star(galaxy.model, galaxy.truth, galaxy.errors, starts=[emulated_minimum(galaxy, emulator)]).theta
     held = []
@@ -64,6 +70,7 @@ def test_joint_intervals_hold_the_best_theta(galaxy, emulator):
     assert together >= 17
 
 
+@pytest.mark.filterwarnings("ignore:.*outside of the runs' hull")
 def test_all_outcomes_say_more_than_each_alone(galaxy, emulator):
     """M/L and the dark-matter fraction are narrower in the joint posterior than in that of any single outcome."""
     comparison = oc.compare_outcomes(problem_of(galaxy, emulator, 0), "pgp", draws=500, seed=1, progress=False)

@@ -5,7 +5,6 @@ Every stage leaves a file in the folder of the fit; the same call goes on from w
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -17,17 +16,15 @@ import pandas as pd
 
 from ..arrays import Array, whole_file
 from ..calibrate import calibrate
-from ..campaign import campaign
 from ..compare_emulators import compare_emulators
 from ..compare_outcomes import TOGETHER
-from ..design import design
 from ..emulate import emulate
-from ..errors import InputError, OrthocalError, OrthocalWarning
+from ..errors import OrthocalError
 from ..posterior import Posterior, load
 from ..problem import Problem
-from ..run_store import RunStore
 from ..runs import RunTable
-from .fit_data import INPUTS, GalaxyData, check_inside
+from .fit_data import GalaxyData
+from .fit_runs import make_runs, noted
 from .galaxy_config import Sampling
 from .mock import theta_star
 from .side_by_side import OnEmulator, SideBySide
@@ -189,40 +186,11 @@ class _Work:
         return {}
 
     def make_runs(self) -> None:
-        data, settings = self.data, self.settings
         started = perf_counter()
-        if data.runs is not None:
-            self.fit.runs = data.runs
-            return
-        assert data.model is not None
-        if data.model.theta_0 is not None:
-            check_inside(data.model.theta_0, data.box, "theta_0, where the weights of the orbits are fitted,")
-        plan = design(data.priors, settings.runs, seed=settings.seed)
-        name, digest = data.model.identity()
-        self.stages.there("runs.db", {"model": name, "digest": digest[:12], "priors": data.box, "seed": settings.seed})
-        there = self._runs_there()
-        if there > settings.runs:
-            raise InputError(
-                f"{self.stages.folder} has {there} runs already: give --runs {there} or more, or another --out"
-            )
-        self.say(f"runs: {settings.runs}, of which {there} are there")
-        self.fit.runs = campaign(
-            data.model,
-            plan,
-            data.x,
-            store=self.stages.folder / "runs.db",
-            jobs=settings.jobs,
-            input_names=INPUTS,
-            outcome_names=data.kinematics.names,
-        )
-        self._took("runs", started)
-
-    def _runs_there(self) -> int:
-        path = self.stages.folder / "runs.db"
-        if not path.is_file():
-            return 0
-        with RunStore(path) as store:
-            return store.status().done
+        self.fit.runs = self.data.runs
+        if self.fit.runs is None:
+            self.fit.runs = make_runs(self.data, self.settings, self.stages, self.say)
+            self._took("runs", started)
 
     def compare_emulators(self) -> None:
         name, settings = "emulators.csv", self.settings
@@ -233,7 +201,7 @@ class _Work:
         if not self.stages.there(name, {"runs": runs, "emulators": names, "seed": settings.seed}):
             started = perf_counter()
             self.say(f"emulators: {', '.join(names)} at held-out runs")
-            compared = compare_emulators(self.runs, names, seed=settings.seed)
+            compared = compare_emulators(self.runs, names, folds=1, seed=settings.seed)
             for one, why in compared.failures.items():
                 self.say(f"  {one} is left out: {why}")
             with whole_file(self.stages.folder / name) as draft:
@@ -250,7 +218,7 @@ class _Work:
         try:
             problem = self.problem(k)
             started = perf_counter()
-            posterior = self._noted(lambda: calibrate(problem, method, **sampling), f"{target}, {method}")
+            posterior = noted(lambda: calibrate(problem, method, **sampling), f"{target}, {method}", self.say)
         except OrthocalError as error:
             self.fit.failures[target, method] = str(error)
             self.say(f"  {target}, {method} failed: {error}")
@@ -270,7 +238,7 @@ class _Work:
             if not self.stages.there(name, {**self.base, "method": method, "bins": count, **sampling}):
                 try:
                     started = perf_counter()
-                    scores = self._noted(partial(self._scores, method, count, sampling), f"held-out bins, {method}")
+                    scores = noted(partial(self._scores, method, count, sampling), f"held-out bins, {method}", self.say)
                     self.stages.write_json(name, scores)
                     self._took(f"held-out bins by {method}", started)
                 except OrthocalError as error:
@@ -321,16 +289,6 @@ class _Work:
             self.stages.write_json(name, stars)
             self._took("theta_star", started)
         self.fit.stars = {key: np.array(value) for key, value in self.stages.read_json(name).items()}
-
-    def _noted(self, run: Callable[[], Any], what: str) -> Any:
-        """Run, and say its warnings with what they are about."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", OrthocalWarning)
-            result = run()
-        for one in caught:
-            if issubclass(one.category, OrthocalWarning):
-                self.say(f"  note ({what}): {one.message}")
-        return result
 
     def _took(self, stage: str, started: float) -> None:
         self.fit.seconds[stage] = perf_counter() - started

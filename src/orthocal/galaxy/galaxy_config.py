@@ -30,6 +30,7 @@ class Sampling(BaseModel):
 
     out: str = "galaxy"
     runs: int = Field(default=400, ge=4)
+    refine: int = Field(default=60, ge=0, le=400)
     jobs: int | None = Field(default=None, ge=1)
     seed: int = Field(default=1, ge=0)
     methods: list[str] = Field(default=list(METHODS), min_length=1)

@@ -32,9 +32,9 @@ AXIS_RATIOS = (0.85, 0.8, 0.7, 0.5, 0.36, 0.35)
 MASS_FACTORS = (1.18, 1.13, 1.06, 0.98, 0.9, 0.84)
 FIELD, PIXEL, PSF_SD = (18.0, 11.0), 0.5, 0.3
 THETA_TRUE = (8.7, 3.0, 0.2)
-#: where the model's weights are fitted, to data with errors of this share of the others', and how strongly they are
-#: drawn to equal ones: noise that they would copy is no model error, and couples with the curvature of f
-THETA_0, REFERENCE_ERRORS, REFERENCE_RIDGE = (8.6, 2.9, 0.22), 0.3, 1e4
+#: where the model's weights are fitted, to data with errors of this share of the others', and how strongly each is
+#: drawn to the others: noise that they would copy is no model error, and couples with the curvature of f
+THETA_0, REFERENCE_ERRORS, REFERENCE_RIDGE = (8.6, 2.9, 0.22), 0.3, 6.0
 PRIOR_BOX = {"log10_mbh": (6.5, 9.3), "ml": (1.5, 4.5), "f_dm": (0.0, 0.5)}
 
 Box = Mapping[str, tuple[float, float]]
@@ -119,7 +119,8 @@ def mock_galaxy(
         mode=mode,
         settings=chosen,
         halo_radius=HALO_RADIUS,
-        ridge=REFERENCE_RIDGE,
+        # of the weights of all cells and of their reversed copies
+        ridge=REFERENCE_RIDGE * 2 * chosen.cells,
     )
     return MockGalaxy(light, factors, bins, truth, errors, as_floats(theta_true, "theta_true"), dict(PRIOR_BOX), model)
 

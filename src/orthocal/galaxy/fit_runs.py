@@ -1,0 +1,106 @@
+"""The runs of a galaxy's model: a design over the priors, and more of them where the posterior is."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..arrays import Array, whole_file
+from ..calibrate import calibrate
+from ..campaign import campaign
+from ..design import design
+from ..emulate import emulate
+from ..errors import InputError, OrthocalError, OrthocalWarning
+from ..next_runs import next_runs
+from ..run_store import RunStore
+from ..runs import RunTable
+from .fit_data import INPUTS, GalaxyData, check_inside
+from .galaxy_config import Sampling
+from .mass import PARAMETERS
+from .readers import float_columns
+from .stages import Stages
+
+STORE, REFINED = "runs.db", "refined.csv"
+
+
+def make_runs(data: GalaxyData, settings: Sampling, stages: Stages, say: Callable[[str], None]) -> RunTable:
+    """All runs, of which those that are there are not made again.
+
+    An emulator of runs that are spread over the priors may be good everywhere and yet shift theta by a good part of its
+    posterior sd. So ``settings.refine`` runs are added where ``next_runs`` wants them, by the posterior of all outcomes
+    from the runs before.
+    """
+    model = data.model
+    assert model is not None
+    if model.theta_0 is not None:
+        check_inside(model.theta_0, data.box, "theta_0, where the weights of the orbits are fitted,")
+    name, digest = model.identity()
+    made_with = {"model": name, "digest": digest[:12], "priors": data.box, "seed": settings.seed}
+    stages.there(STORE, made_with)
+    refined = _read(stages) if stages.there(REFINED, made_with) else np.empty((0, len(PARAMETERS)))
+    spread = design(data.priors, settings.runs, seed=settings.seed).to_numpy()
+    there, planned = _done(stages), settings.runs + len(refined)
+    if there > planned:
+        wanted = there - len(refined)
+        raise InputError(f"{stages.folder} has more runs already: give --runs {wanted} or more, or another --out")
+    say(f"runs: {planned}, of which {there} are there")
+
+    def executed() -> RunTable:
+        return campaign(
+            model,
+            pd.DataFrame(np.vstack([spread, refined]), columns=list(PARAMETERS)),
+            data.x,
+            store=stages.folder / STORE,
+            jobs=settings.jobs,
+            input_names=INPUTS,
+            outcome_names=data.kinematics.names,
+        )
+
+    runs = executed()
+    more = settings.refine - len(refined)
+    if more > 0:
+        say(f"runs: {more} more, where the emulator's error matters most to theta")
+        try:
+            refined = np.vstack([refined, noted(lambda: _wanted(data, runs, more, settings.seed), "more runs", say)])
+        except OrthocalError as error:
+            say(f"  none: {error}")
+            return runs
+        with whole_file(stages.folder / REFINED) as draft:
+            pd.DataFrame(refined, columns=list(PARAMETERS)).to_csv(draft, index=False, float_format="%.17g")
+        runs = executed()
+    return runs
+
+
+def _wanted(data: GalaxyData, runs: RunTable, n: int, seed: int) -> Array:
+    emulator = emulate(runs, "gp")
+    posterior = calibrate(data.problem(emulator), "pgp", draws=250, seed=seed)
+    return next_runs(posterior, runs, n, seed).to_numpy()
+
+
+def _read(stages: Stages) -> Array:
+    path = stages.folder / REFINED
+    columns = float_columns(pd.read_csv(path, float_precision="round_trip"), PARAMETERS, path)
+    return np.column_stack([columns[name] for name in PARAMETERS])
+
+
+def _done(stages: Stages) -> int:
+    path = stages.folder / STORE
+    if not path.is_file():
+        return 0
+    with RunStore(path) as store:
+        return store.status().done
+
+
+def noted(run: Callable[[], Any], what: str, say: Callable[[str], None]) -> Any:
+    """Run, and say its warnings with what they are about."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", OrthocalWarning)
+        result = run()
+    for one in caught:
+        if issubclass(one.category, OrthocalWarning):
+            say(f"  note ({what}): {one.message}")
+    return result
