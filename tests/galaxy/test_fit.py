@@ -23,7 +23,6 @@ from orthocal.galaxy.galaxy_config import Sampling
 from orthocal.galaxy.kinematics import Kinematics, PixelMap
 from orthocal.galaxy.side_by_side import SideBySide
 from orthocal.galaxy.stages import Stages
-from orthocal.run_store import RunStore, Status
 
 SHARED = Path(__file__).parents[3] / "shared" / "galaxy"
 BOX = {"log10_mbh": (7.0, 9.0), "ml": (2.0, 4.0), "f_dm": (0.0, 0.4)}
@@ -342,15 +341,3 @@ def test_other_data_are_refused_before_anything_is_written(fitted, run_file, tmp
     with pytest.raises(InputError, match="was made with other settings"):
         fit_galaxy(other, QUICK, Stages(copy))
     assert (copy / "kinematics.csv").read_text() == before
-
-
-def test_fewer_runs_than_there_are_are_refused(galaxy, tmp_path, monkeypatch):
-    monkeypatch.setattr(RunStore, "status", lambda store: Status(6, 0, 0, None, []))
-    with RunStore(tmp_path / "runs.db", write=True):
-        pass
-    data, stages = mock_data(galaxy, 1), Stages(tmp_path)
-    name, digest = galaxy.model.identity()
-    settings = {"model": name, "digest": digest[:12], "priors": data.box, "seed": 1}
-    stages.write_json("settings.json", {"runs.db": settings})
-    with pytest.raises(InputError, match="has more runs already: give --runs 6 or more"):
-        fit_galaxy(data, Sampling(runs=4), Stages(tmp_path))

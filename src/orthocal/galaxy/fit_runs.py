@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..arrays import Array, whole_file
+from ..arrays import Array
 from ..calibrate import calibrate
 from ..campaign import campaign
 from ..design import design
@@ -21,10 +21,9 @@ from ..runs import RunTable
 from .fit_data import INPUTS, GalaxyData, check_inside
 from .galaxy_config import Sampling
 from .mass import PARAMETERS
-from .readers import float_columns
 from .stages import Stages
 
-STORE, REFINED = "runs.db", "refined.csv"
+STORE, REFINED = "runs.db", "refined.json"
 
 
 def make_runs(data: GalaxyData, settings: Sampling, stages: Stages, say: Callable[[str], None]) -> RunTable:
@@ -41,7 +40,8 @@ def make_runs(data: GalaxyData, settings: Sampling, stages: Stages, say: Callabl
     name, digest = model.identity()
     made_with = {"model": name, "digest": digest[:12], "priors": data.box, "seed": settings.seed}
     stages.there(STORE, made_with)
-    refined = _read(stages) if stages.there(REFINED, made_with) else np.empty((0, len(PARAMETERS)))
+    known = stages.read_json(REFINED) if stages.there(REFINED, made_with) else []
+    refined = np.reshape(np.array(known, dtype=float), (-1, len(PARAMETERS)))
     spread = design(data.priors, settings.runs, seed=settings.seed).to_numpy()
     there, planned = _done(stages), settings.runs + len(refined)
     if there > planned:
@@ -69,8 +69,7 @@ def make_runs(data: GalaxyData, settings: Sampling, stages: Stages, say: Callabl
         except OrthocalError as error:
             say(f"  none: {error}")
             return runs
-        with whole_file(stages.folder / REFINED) as draft:
-            pd.DataFrame(refined, columns=list(PARAMETERS)).to_csv(draft, index=False, float_format="%.17g")
+        stages.write_json(REFINED, refined.tolist())
         runs = executed()
     return runs
 
@@ -79,12 +78,6 @@ def _wanted(data: GalaxyData, runs: RunTable, n: int, seed: int) -> Array:
     emulator = emulate(runs, "gp")
     posterior = calibrate(data.problem(emulator), "pgp", draws=250, seed=seed)
     return next_runs(posterior, runs, n, seed).to_numpy()
-
-
-def _read(stages: Stages) -> Array:
-    path = stages.folder / REFINED
-    columns = float_columns(pd.read_csv(path, float_precision="round_trip"), PARAMETERS, path)
-    return np.column_stack([columns[name] for name in PARAMETERS])
 
 
 def _done(stages: Stages) -> int:
