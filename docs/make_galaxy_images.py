@@ -1,6 +1,7 @@
 """Make the pictures of docs/galaxy.md from the mock galaxy: `python docs/make_galaxy_images.py [FOLDER]`.
 
-The fit of ``orthocal galaxy mock`` is made in FOLDER (default: galaxy-mock) or taken from there; it takes some minutes.
+The fit of ``orthocal galaxy mock --full --out FOLDER`` (default: galaxy-mock) is taken from there, or made, which takes a
+quarter of an hour.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 from orthocal import plots
-from orthocal.cli_galaxy import SMALL, SMALL_BINS
+from orthocal.cli_galaxy import FULL, FULL_BINS
 from orthocal.galaxy import mock_galaxy
 from orthocal.galaxy.fit import fit_galaxy
 from orthocal.galaxy.fit_data import mock_data
@@ -26,10 +27,10 @@ IMAGES = Path(__file__).parent / "images"
 
 def pictures(folder: Path) -> dict[str, Figure]:
     """Name -> figure."""
-    settings = Sampling(**SMALL)
+    settings = Sampling(**FULL)
     # as the command does: with another number of threads the last digits differ
     with threadpool_limits(limits=1, user_api="blas"):
-        data = mock_data(mock_galaxy("small", SMALL_BINS), settings.seed)
+        data = mock_data(mock_galaxy("full", FULL_BINS), settings.seed)
         fit = fit_galaxy(data, settings, Stages(folder), print)
     return {"galaxy_posteriors": posteriors_figure(fit), "galaxy_maps": fit_maps(fit, "pgp")}
 
