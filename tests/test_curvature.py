@@ -4,6 +4,8 @@ f(x, t) = a(x) t + e(x) t^2 / 2 with a and e orthonormal, and y_R = s e(x): the 
 Q = 1 and H = 1 - s, so that the sd of t should be 1 / (1 - s) times that of a projection.
 """
 
+import sys
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -11,7 +13,10 @@ from scipy.optimize import least_squares
 
 import orthocal as oc
 from orthocal.curvature import curvature_factors
+from orthocal.errors import NonFiniteError
 
+# oc.calibrate is the function
+calibrate_module = sys.modules["orthocal.calibrate"]
 N = 200
 X = ((np.arange(N) + 0.5) / N)[:, None]
 PGP = oc.methods.Projected(oc.bias.GP(2.5, 0.5, 0.3))
@@ -66,3 +71,12 @@ def test_a_linear_simulator_has_a_factor_of_one(model1_posterior):
     (finding,) = [one for one in model1_posterior.check() if one.topic == "curvature"]
     assert finding.level == "fine"
     assert "1.00" in finding.message
+
+
+def test_a_simulator_that_fails_nearby_does_not_end_the_run(monkeypatch):
+    def fails(*_):
+        raise NonFiniteError("NaN")
+
+    monkeypatch.setattr(calibrate_module, "curvature_factors", fails)
+    posterior = oc.calibrate(problem_of(0.3), PGP, draws=100, seed=1)
+    assert not [one for one in posterior.check() if one.topic == "curvature"]

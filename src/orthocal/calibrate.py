@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from .arrays import Array
 from .curvature import curvature_factors
-from .errors import InputError, OrthocalWarning
+from .errors import InputError, OrthocalError, OrthocalWarning
 from .methods import Draws, Method, Plan, method_by_name
 from .posterior import Posterior
 from .problem import Problem
@@ -86,11 +86,15 @@ def calibrate(
 
 
 def _curvature(problem: Problem, result: Draws) -> list[float] | None:
-    """``curvature_factors``, NaN where the loss has no minimum; None for a method that does not project."""
-    if result.projection == "none":
-        return None
+    """``curvature_factors``, NaN where the loss has no minimum; None where they do not apply or cannot be found."""
     theta = result.theta.reshape(-1, result.theta.shape[-1])
-    factors = curvature_factors(problem, theta, result.bias.mean(axis=(0, 1)))
+    if result.projection == "none" or not (theta.std(axis=0) > 0).all():
+        return None
+    try:
+        factors = curvature_factors(problem, theta, result.bias.mean(axis=(0, 1)))
+    except (OrthocalError, np.linalg.LinAlgError):
+        # the draws are good without it
+        return None
     return [float("nan")] * theta.shape[1] if factors is None else factors.tolist()
 
 
