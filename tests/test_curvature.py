@@ -45,7 +45,7 @@ def test_a_loss_without_a_clear_minimum_has_no_factor():
     problem = problem_of(0.3)
     draws = np.random.default_rng(1).normal(problem.theta_tilde, 1e-3, (1000, 1))
     bias = problem.data.y - problem.fit
-    assert curvature_factors(problem, draws, 4 * bias) is None
+    assert np.isnan(curvature_factors(problem, draws, 4 * bias)).all()
 
 
 def test_estimates_scatter_as_much_as_the_factor_says():
@@ -80,3 +80,30 @@ def test_a_simulator_that_fails_nearby_does_not_end_the_run(monkeypatch):
     monkeypatch.setattr(calibrate_module, "curvature_factors", fails)
     posterior = oc.calibrate(problem_of(0.3), PGP, draws=100, seed=1)
     assert not [one for one in posterior.check() if one.topic == "curvature"]
+
+
+def test_two_parameters():
+    """Along the correlated parameters of f(x, R t) the factor is that of f, whatever the rotation R."""
+    turn = np.array([[0.8, 0.6], [-0.6, 0.8]])
+
+    def g(x, t):
+        a, e = turn @ t
+        angle = 2 * np.pi * x[:, 0]
+        return np.sqrt(2) * (np.sin(angle) * a + np.cos(angle) * a**2 / 2 + np.sin(2 * angle) * e)
+
+    truth = 0.3 * np.sqrt(2) * np.cos(2 * np.pi * X[:, 0])
+    y = truth + 1e-3 * np.random.default_rng(1).standard_normal(N)
+    problem = oc.Problem(X, y, g, dict.fromkeys("ab", stats.uniform(-1, 2)), oc.Box(0, 1), noise_cov=1e-6)
+    # one direction has the factor 1 / 0.7, the other 1
+    draws = problem.theta_tilde + np.random.default_rng(1).normal(0, 1e-3, (4000, 2))
+    factors = curvature_factors(problem, draws, problem.data.y - problem.fit)
+    mixed = [np.hypot(0.8 / 0.7, 0.6), np.hypot(0.6 / 0.7, 0.8)]
+    assert factors == pytest.approx(mixed, rel=0.02)
+
+
+def test_no_room_or_no_values_around_the_best_fit():
+    problem = problem_of(0.3, noise_sd=1e-3)
+    bias = problem.data.y - problem.fit
+    draws = np.random.default_rng(1).normal(problem.theta_tilde, 10.0, (1000, 1))
+    assert curvature_factors(problem, draws, bias) is None
+    assert curvature_factors(problem, draws / 1e4, np.full_like(bias, np.nan)) is None

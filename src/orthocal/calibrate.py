@@ -95,7 +95,7 @@ def _curvature(problem: Problem, result: Draws) -> list[float] | None:
     except (OrthocalError, np.linalg.LinAlgError):
         # the draws are good without it
         return None
-    return [float("nan")] * theta.shape[1] if factors is None else factors.tolist()
+    return None if factors is None else factors.tolist()
 
 
 def _say_if_slow(work: dict[str, Any]) -> None:
