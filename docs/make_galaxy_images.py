@@ -1,7 +1,7 @@
 """Make the pictures of docs/galaxy.md from the mock galaxy: `python docs/make_galaxy_images.py [FOLDER]`.
 
-The fit of ``orthocal galaxy mock --full --out FOLDER`` (default: galaxy-mock) is taken from there, or made, which takes a
-quarter of an hour.
+The fit of ``orthocal galaxy mock --full --out FOLDER`` (default: galaxy-mock) is taken from there, or made, which takes
+a quarter of an hour.
 """
 
 from __future__ import annotations
