@@ -37,7 +37,7 @@ Redo = Annotated[bool, typer.Option("--redo", help="Make anew what was made with
 
 @galaxy.command()
 def mock(
-    full: Annotated[bool, typer.Option("--full", help="105 bins, all orbits, 400 runs.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="105 bins, all orbits, 460 runs.")] = False,
     out: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("galaxy-mock"),
     runs: Runs = None,
     refine: Refine = None,
@@ -58,15 +58,14 @@ def mock(
 
     A fit that was ended goes on where it stopped: give the same command.
     """
+    given = dict(locals())
+
     from .galaxy import mock_galaxy
     from .galaxy.fit_data import mock_data
     from .galaxy.galaxy_config import Sampling, checked
 
-    given = {"runs": runs, "refine": refine, "jobs": jobs, "seed": seed, "methods": methods, "emulator": emulator}
-    given |= {"compare": compare, "draws": draws, "chains": chains, "held_out": held_out}
-    given |= {"emulator_error": emulator_error}
-    options = {**(FULL if full else SMALL), **{name: value for name, value in given.items() if value is not None}}
-    settings = checked(Sampling, {**options, "out": str(out), "redo": redo}, "options")
+    named = {name: value for name, value in given.items() if name in Sampling.model_fields and value is not None}
+    settings = checked(Sampling, {**(FULL if full else SMALL), **named, "out": str(out)}, "options")
     nbin = bins or (FULL_BINS if full else SMALL_BINS)
     if nbin < 4:
         raise ConfigError(f"--bins {nbin}: give at least 4")

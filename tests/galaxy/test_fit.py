@@ -175,7 +175,7 @@ class Elsewhere:
 
 def test_remarks_and_marks_of_a_mock(fitted):
     fit, _, _ = fitted
-    stars = dict.fromkeys(fit.targets, THETA)
+    stars = dict.fromkeys((*fit.data.kinematics.names, TOGETHER), THETA)
     known = replace(fit, data=replace(fit.data, truth=Truth(THETA, fit.data.kinematics.values)), stars=stars)
     text = "\n".join(remarks(known))
     assert "theta_star lies inside for" in text

@@ -105,9 +105,10 @@ def test_smooth_in_theta(galaxy):
 
 
 def test_pickles_with_its_weights(galaxy):
-    model = galaxy.model
+    model = model_of(galaxy)
+    assert model._weights is None
     copy = pickle.loads(pickle.dumps(model))
-    assert copy._weights is not None
+    assert np.array_equal(copy._weights, galaxy.model.weights)
     assert np.array_equal(copy(model.x, THETA), model(model.x, THETA))
     assert copy.identity() == model.identity()
     assert model_of(galaxy, ridge=7.0).identity() != model.identity()

@@ -90,11 +90,6 @@ class GalaxyFit:
         low, high = np.array(list(self.data.box.values())).T
         return bool((np.minimum(self.stars[target] - low, high - self.stars[target]) < 1e-3 * (high - low)).any())
 
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """The outcomes, and all together."""
-        return (*self.data.kinematics.names, TOGETHER)
-
 
 def fit_galaxy(data: GalaxyData, settings: Sampling, stages: Stages, say: Say = lambda _: None) -> GalaxyFit:
     """Make the stages that are not there yet, and collect all."""
