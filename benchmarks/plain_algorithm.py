@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from orthocal.gaussian_process import correlation
+from orthocal.regression.gaussian_process import correlation
 
 
 def plain_algorithm(problem, draws, warmup, rng, nu=1.5, sd=1.0, lengthscale=0.5):

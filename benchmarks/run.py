@@ -16,7 +16,7 @@ import bart
 import bmars
 import orthocal as oc
 import outcomes
-from orthocal.studies import MODEL1, MODEL2, MODEL3
+from orthocal.examples import MODEL1, MODEL2, MODEL3
 from plain_algorithm import plain_algorithm
 
 CHAINS, DRAWS, WARMUP, REPEATS = 4, 1000, 200, 3

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import orthocal as oc
-from orthocal import plots
-from orthocal.studies import MODEL1, TWO_OUTCOMES
+from orthocal.examples import MODEL1, TWO_OUTCOMES
+from orthocal.results import figures as plots
 
 FOLDER = Path(__file__).parent / "images"
 

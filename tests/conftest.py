@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import orthocal as oc
-from orthocal.studies import MODEL1
+from orthocal.examples import MODEL1
 
 
 @pytest.fixture(scope="session")

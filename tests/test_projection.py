@@ -8,8 +8,8 @@ from scipy.linalg import sqrtm
 
 import orthocal as oc
 from orthocal.errors import IdentifiabilityError
+from orthocal.examples import MODEL1
 from orthocal.projection import finite_projection, functional_projection, sensitivity
-from orthocal.studies import MODEL1
 
 SIZES = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(0, 2**32 - 1))
 

@@ -1,53 +1,96 @@
 """Bayesian calibration of computer models whose bias is unknown, identifiable by orthogonality."""
 
-from importlib.metadata import version as _version
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from . import bias, emulators, errors, kernels, methods
-from .calibrate import calibrate
-from .campaign import campaign
-from .compare import Comparison, compare
-from .compare_emulators import EmulatorComparison, compare_emulators
-from .compare_outcomes import OutcomeComparison, compare_outcomes
-from .design import design
-from .domain import Box, Points
-from .emulate import emulate
-from .errors import OrthocalError, OrthocalWarning
-from .external import Program
-from .next_runs import next_runs
-from .noise_estimate import LowRankNoise
-from .posterior import Posterior, load
-from .problem import Problem
-from .runs import RunTable
-from .simulator import Simulator
+if _TYPE_CHECKING:
+    __version__: str
 
-__version__ = _version("orthocal")
+    from . import bias as bias
+    from . import emulators as emulators
+    from . import errors as errors
+    from . import examples as examples
+    from . import kernels as kernels
+    from . import methods as methods
+    from .calibration import calibrate as calibrate
+    from .comparison import Comparison as Comparison
+    from .comparison import OutcomeComparison as OutcomeComparison
+    from .comparison import compare as compare
+    from .comparison import compare_outcomes as compare_outcomes
+    from .emulators import EmulatorComparison as EmulatorComparison
+    from .emulators import compare_emulators as compare_emulators
+    from .emulators import emulate as emulate
+    from .errors import OrthocalError as OrthocalError
+    from .errors import OrthocalWarning as OrthocalWarning
+    from .execution import Program as Program
+    from .problem import Box as Box
+    from .problem import LowRankNoise as LowRankNoise
+    from .problem import Points as Points
+    from .problem import Problem as Problem
+    from .problem import Simulator as Simulator
+    from .refinement import next_runs as next_runs
+    from .results import Posterior as Posterior
+    from .results import load as load
+    from .runs import RunTable as RunTable
+    from .runs import campaign as campaign
+    from .runs import design as design
 
-__all__ = [
-    "Box",
-    "Comparison",
-    "EmulatorComparison",
-    "LowRankNoise",
-    "OrthocalError",
-    "OrthocalWarning",
-    "OutcomeComparison",
-    "Points",
-    "Posterior",
-    "Problem",
-    "Program",
-    "RunTable",
-    "Simulator",
-    "bias",
-    "calibrate",
-    "campaign",
-    "compare",
-    "compare_emulators",
-    "compare_outcomes",
-    "design",
-    "emulate",
-    "emulators",
-    "errors",
-    "kernels",
-    "load",
-    "methods",
-    "next_runs",
-]
+# What is not asked for is not loaded: a program that only reads a posterior needs no emulators and no compiler.
+_PUBLIC = {
+    "calibration": ("calibrate",),
+    "comparison": (
+        "Comparison",
+        "OutcomeComparison",
+        "compare",
+        "compare_outcomes",
+    ),
+    "emulators": (
+        "EmulatorComparison",
+        "compare_emulators",
+        "emulate",
+    ),
+    "errors": (
+        "OrthocalError",
+        "OrthocalWarning",
+    ),
+    "execution": ("Program",),
+    "problem": (
+        "Box",
+        "LowRankNoise",
+        "Points",
+        "Problem",
+        "Simulator",
+    ),
+    "refinement": ("next_runs",),
+    "results": (
+        "Posterior",
+        "load",
+    ),
+    "runs": (
+        "RunTable",
+        "campaign",
+        "design",
+    ),
+}
+_FAMILIES = ("bias", "emulators", "errors", "examples", "kernels", "methods")
+_PLACES = {name: place for place, names in _PUBLIC.items() for name in names}
+
+__all__ = [*_PLACES, *_FAMILIES]
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("orthocal")
+    if name in _FAMILIES:
+        return _import_module(f".{name}", __name__)
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(_import_module(f".{_PLACES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -82,16 +78,3 @@ def checked_names(names: Sequence[str] | str | None, count: int, what: str, defa
     if len(set(given)) != count:
         raise InputError(f"{what} has a name twice: {', '.join(given)}")
     return given
-
-
-@contextmanager
-def whole_file(path: str | Path) -> Iterator[Path]:
-    """A path to write to, which becomes ``path`` at the end, or nothing if the writing fails."""
-    target = Path(path)
-    if target.is_dir() or not target.parent.is_dir():
-        problem = "is a folder" if target.is_dir() else "lies in a folder that does not exist"
-        raise InputError(f"cannot write {target}: it {problem}")
-    with tempfile.TemporaryDirectory(prefix=".writing-", dir=target.parent) as folder:
-        draft = Path(folder) / "draft"
-        yield draft
-        os.replace(draft, target)

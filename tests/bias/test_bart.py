@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.bias import bart_kernels as kernels
 from orthocal.bias.base import Setting
 from orthocal.errors import InputError
-from orthocal.studies import MODEL1
+from orthocal.examples import MODEL1
+from orthocal.regression import bart_kernels as kernels
 
 
 def setting(x, nodes=None, noise_var=None, residual=None, unit=1.0):
@@ -181,7 +181,7 @@ def test_threads_do_not_change_the_draws(monkeypatch):
     sampler = oc.bias.BART(trees=20).prepare(setting(x))
     results = []
     for limit in (0, 10**12):
-        monkeypatch.setattr("orthocal.bias.compiled.THREADED_COST", limit)
+        monkeypatch.setattr("orthocal.regression.compiled.THREADED_COST", limit)
         state = None
         rngs = [np.random.default_rng(s) for s in range(4)]
         for _ in range(3):

@@ -14,7 +14,7 @@ import orthocal as oc
 from orthocal.bias.base import Setting
 from orthocal.bias.bmars import BMARS, BMARSSampler
 from orthocal.errors import InputError
-from orthocal.studies import MODEL1
+from orthocal.examples import MODEL1
 
 LIMIT = 5
 
@@ -259,7 +259,7 @@ def test_threads_do_not_change_the_draws(monkeypatch):
     sampler = BMARS().prepare(setting(x))
     results = []
     for limit in (0, 10**12):
-        monkeypatch.setattr("orthocal.bias.compiled.THREADED_COST", limit)
+        monkeypatch.setattr("orthocal.regression.compiled.THREADED_COST", limit)
         state = None
         rngs = [np.random.default_rng(s) for s in range(4)]
         for _ in range(3):

@@ -13,7 +13,7 @@ import orthocal as oc
 from orthocal.bias.base import Setting
 from orthocal.bias.bnn import BNN, BNNSampler, Network
 from orthocal.errors import InputError
-from orthocal.studies import MODEL1
+from orthocal.examples import MODEL1
 
 
 def setting(x, nodes=None, noise_var=None, residual=None, unit=1.0):

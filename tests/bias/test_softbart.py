@@ -14,11 +14,11 @@ from scipy import stats
 from scipy.special import expit
 
 import orthocal as oc
-from orthocal.bias import softbart_kernels as kernels
 from orthocal.bias.base import Setting
 from orthocal.bias.softbart import SoftBART, SoftBARTSampler
 from orthocal.errors import InputError
-from orthocal.studies import MODEL1
+from orthocal.examples import MODEL1
+from orthocal.regression import softbart_kernels as kernels
 
 
 def setting(x, nodes=None, noise_var=None, residual=None):
@@ -296,7 +296,7 @@ def test_predictions_are_the_drawn_function_also_after_restoring():
     padded = {name: np.pad(value, ((0, 0), (0, 0 if name == "bandwidth" else 7))) for name, value in records.items()}
     settings = json.loads(json.dumps(sampler.settings()))
     restored = SoftBARTSampler.restore(settings, x, nodes, np.ones(40))
-    assert restored.prior == sampler.prior
+    assert restored.settings() == sampler.settings()
     np.testing.assert_array_equal(restored.predict(rng, padded, points), sampler.predict(rng, records, points))
 
 
@@ -317,7 +317,7 @@ def test_threads_do_not_change_the_draws(monkeypatch):
     sampler = SoftBART(trees=20).prepare(setting(x))
     results = []
     for limit in (0, 10**12):
-        monkeypatch.setattr("orthocal.bias.compiled.THREADED_COST", limit)
+        monkeypatch.setattr("orthocal.regression.compiled.THREADED_COST", limit)
         state = None
         rngs = [np.random.default_rng(s) for s in range(4)]
         for _ in range(3):

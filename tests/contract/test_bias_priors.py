@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import orthocal as oc
-from orthocal.studies import MODEL1
+from orthocal.examples import MODEL1
 from orthocal.testing import ContractError, check_bias_prior
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "fourier_prior.py"

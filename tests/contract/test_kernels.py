@@ -11,7 +11,7 @@ from scipy import stats
 from orthocal import kernels
 from orthocal.errors import NonFiniteError
 from orthocal.kernels.base import Conditional, ThetaModel
-from orthocal.parameters import Parameters
+from orthocal.problem.parameters import Parameters
 
 # Hamiltonian steps cost most: they run with the slow tests, and in the exact ones
 ALL = [

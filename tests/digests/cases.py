@@ -249,11 +249,11 @@ def study() -> str:
     """The rows of a study through its command line, without the times."""
     from typer.testing import CliRunner
 
-    from orthocal import cli
+    from orthocal.cli import app
 
     with tempfile.TemporaryDirectory() as folder:
         options = ["--replications", "2", "--draws", "40", "--methods", "pgp32,pcal,none", "--out", folder]
-        result = CliRunner().invoke(cli.app, ["study", "table1", *options])
+        result = CliRunner().invoke(app, ["study", "table1", *options])
         if result.exit_code:
             raise RuntimeError(result.output)
         (file,) = Path(folder).glob("*.csv")

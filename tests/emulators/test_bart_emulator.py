@@ -8,12 +8,12 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.bias.bart_kernels import CHILD, CUT, DEPTH, FREE, LEAF, PARENT, SLOTS, VARIABLE
 from orthocal.emulators.bart import BART
 from orthocal.emulators.cut_kernels import move_cuts
 from orthocal.emulators.lookup import plan_tables
 from orthocal.emulators.stacked import StackedEmulator
 from orthocal.errors import InputError
+from orthocal.regression.bart_kernels import CHILD, CUT, DEPTH, FREE, LEAF, PARENT, SLOTS, VARIABLE
 
 SMALL = {"trees": 20, "draws": 15, "burn": 30, "thin": 1, "cuts": 12, "beta": 0.5, "least": 2}
 

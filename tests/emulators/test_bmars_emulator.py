@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import orthocal as oc
-from orthocal.bias.bmars_kernels import evaluate
 from orthocal.emulators.bmars import BMARS
 from orthocal.emulators.stacked import StackedEmulator
 from orthocal.errors import InputError
+from orthocal.regression.bmars_kernels import evaluate
 
 SMALL = {"draws": 20, "burn": 30, "thin": 1, "moves": 20, "most": 20, "order": 3}
 

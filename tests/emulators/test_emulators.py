@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import qmc, uniform
 
 import orthocal as oc
-from orthocal.emulate import EMULATORS
+from orthocal.emulators.fitting import EMULATORS
 from orthocal.errors import InputError, OrthocalWarning
 
 #: small, so that the whole suite stays fast
@@ -304,7 +304,7 @@ def test_comparison_leaves_out_what_cannot_be_fitted():
 
 def test_auto_takes_the_best(monkeypatch):
     # the function has the name of its module
-    monkeypatch.setattr(sys.modules["orthocal.compare_emulators"], "EMULATORS", {"forest": None, "gp": None})
+    monkeypatch.setattr(sys.modules["orthocal.emulators.held_out"], "EMULATORS", {"forest": None, "gp": None})
     assert oc.emulate(table(25), "auto").name == "gp"
 
 

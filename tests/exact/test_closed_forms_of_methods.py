@@ -13,7 +13,7 @@ from scipy import stats
 from test_projected_gp import Z_LIMIT, z_scores
 
 import orthocal as oc
-from orthocal.studies import MODEL1
+from orthocal.examples import MODEL1
 
 SD, LENGTH = 1.0, 0.5
 
@@ -116,8 +116,8 @@ def test_pcal_on_model_1(nu):
 
 def test_pcal_fits_every_draw(monkeypatch):
     """At every theta the gradient of the loss vanishes, also where the simulator is not linear."""
+    from orthocal.examples import MODEL2
     from orthocal.methods.pcal import closest
-    from orthocal.studies import MODEL2
 
     x, y = MODEL2.simulate(np.random.default_rng(0))
     problem = MODEL2.problem(x, y)

@@ -11,7 +11,7 @@ from closed_form import Law, projected_law
 from scipy import stats
 
 import orthocal as oc
-from orthocal.studies import MODEL1
+from orthocal.examples import MODEL1
 
 Z_LIMIT = 4.5
 DRAWS = 1000

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.compare_outcomes import TOGETHER
+from orthocal.comparison.outcomes import TOGETHER
 from orthocal.errors import FileError, IdentifiabilityError, InputError
 from orthocal.galaxy import PARAMETERS
 from orthocal.galaxy.fit import fit_galaxy, relative_squared_error

@@ -20,8 +20,8 @@ from scipy.linalg import solve_triangular
 import orthocal as oc
 from orthocal.bias.sampled_gp import SampledGPSampler
 from orthocal.errors import InputError
+from orthocal.examples import MODEL1
 from orthocal.methods import ko_sampled
-from orthocal.studies import MODEL1
 
 Z_LIMIT = 4.5
 SAMPLE = oc.methods.KO(hyperparameters="sample")

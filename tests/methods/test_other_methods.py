@@ -8,7 +8,7 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.errors import IdentifiabilityError, InputError
-from orthocal.studies import MODEL1, MODEL2, TWO_OUTCOMES
+from orthocal.examples import MODEL1, MODEL2, TWO_OUTCOMES
 
 NAMES = ["ko", "ogp", "sgasp", "pcal", "none"]
 

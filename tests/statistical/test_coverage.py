@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import orthocal as oc
-from orthocal.studies import MODEL1
+from orthocal.examples import MODEL1
 
 DATA_SETS = 400
 EXACT = {

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import orthocal as oc
-from orthocal.noise_estimate import estimated_noise
-from orthocal.studies import MODEL1, TWO_OUTCOMES
-from orthocal.studies.models import TWO_OUTCOMES_PRECISION, TWO_OUTCOMES_SECOND
+from orthocal.examples import MODEL1, TWO_OUTCOMES, TWO_OUTCOMES_PRECISION, TWO_OUTCOMES_SECOND
+from orthocal.problem.noise_estimate import estimated_noise
 
 DATA_SETS = 200
 THETA_STAR = {"identity": TWO_OUTCOMES.theta_star[0], "noise-precision": TWO_OUTCOMES_PRECISION}

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.studies import MODEL1, MODEL2, MODEL3
+from orthocal.examples import MODEL1, MODEL2, MODEL3
 
 DATA_SETS = 100
 METHODS = {

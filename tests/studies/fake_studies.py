@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from orthocal import bias, emulators
+from orthocal.examples import MODEL1, MODEL2_PART
 from orthocal.methods import Draws, Projected
-from orthocal.studies.models import MODEL1, MODEL2_PART, UNAVAILABLE, Printed
+from orthocal.studies.printed import UNAVAILABLE, Printed
 from orthocal.studies.registry import Column, Study
 
 #: a folder for what the methods leave and look for; the tests set it

@@ -82,13 +82,13 @@ def test_a_cluster_that_goes_away(cluster, tmp_path, fake_folder):
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere://x", "not an address"])
 def test_no_cluster_at_the_address(monkeypatch, address):
-    monkeypatch.setattr("orthocal.dask_cluster.PATIENCE", 1)
+    monkeypatch.setattr("orthocal.execution.dask_cluster.PATIENCE", 1)
     with pytest.raises(InputError, match=f"--cluster {address}: there is no Dask scheduler"):
         DaskWorkers(address)
 
 
 def test_a_cluster_without_workers(monkeypatch):
-    monkeypatch.setattr("orthocal.dask_cluster.PATIENCE", 1)
+    monkeypatch.setattr("orthocal.execution.dask_cluster.PATIENCE", 1)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs="CRITICAL") as empty,
         pytest.raises(InputError, match="the cluster has no workers"),

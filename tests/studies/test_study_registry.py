@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 import orthocal as oc
-from orthocal.studies import models
-from orthocal.studies.models import MODEL1, printed_numbers
+from orthocal.examples import MODEL1
+from orthocal.studies import printed as models
+from orthocal.studies.printed import printed_numbers
 from orthocal.studies.registry import STUDIES, columns_by_key, study_by_name
 from orthocal.studies.replicate import data_set
 

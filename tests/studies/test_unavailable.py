@@ -6,8 +6,8 @@ import fake_studies
 import numpy as np
 import pytest
 
+from orthocal.examples import MODEL2, MODEL2_PART
 from orthocal.studies.emulated import emulated
-from orthocal.studies.models import MODEL2, MODEL2_PART
 from orthocal.studies.registry import STUDIES
 from orthocal.studies.replicate import Task, data_set, run_task
 from orthocal.studies.results import Results

@@ -7,12 +7,14 @@ independent a priori and each has a sampler of its own.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from ..arrays import Array
-from ..errors import InputError
+from ..errors import FileError
+from ..regression.chainwise import ChainwiseSampler as ChainwiseSampler
 
 
 class Setting(NamedTuple):
@@ -72,70 +74,6 @@ class BiasSampler(Protocol):
         """All that is needed to rebuild the sampler of a stored posterior, as what JSON can store."""
 
 
-class ChainwiseSampler:
-    """A base for samplers that are written for one chain; what is optional has a default.
-
-    A new prior overrides ``one_draw``, and ``one_record`` and ``one_prediction`` if it shall predict at new points. If
-    it can multiply its noise variances by a number at each draw, it sets ``takes_noise_scale`` and its ``one_draw``
-    takes ``noise_scale``: it can then be used with sampled noise.
-    """
-
-    takes_noise_scale = False
-
-    def one_draw(self, rng: np.random.Generator, state: Any, residual: Array, **scale: float) -> tuple[Any, Array]:
-        """One chain's next state (from None at first), and b at data and nodes (n + m,), given the residual (n,)."""
-        raise NotImplementedError
-
-    def one_record(self, state: Any) -> dict[str, Array]:
-        """What ``one_prediction`` needs of a state, as arrays."""
-        return {}
-
-    def one_prediction(self, record: dict[str, Array], x_new: Array) -> Array:
-        """b at x_new (m, d) of a recorded draw, (m,)."""
-        raise InputError(f"{type(self).__name__} cannot predict the bias at new points")
-
-    def draw(
-        self,
-        rngs: list[np.random.Generator],
-        state: Any,
-        residual: Array,
-        noise_scale: Array | None = None,
-    ) -> tuple[Any, Array]:
-        states = [None] * len(rngs) if state is None else state
-        scales = [{} if noise_scale is None else {"noise_scale": float(noise_scale[c])} for c in range(len(rngs))]
-        drawn = [
-            self.one_draw(rng, own, row, **scale)
-            for rng, own, row, scale in zip(rngs, states, residual, scales, strict=True)
-        ]
-        return [state for state, _ in drawn], np.stack([values for _, values in drawn])
-
-    def record(self, state: Any) -> dict[str, Array]:
-        records = [self.one_record(one) for one in state]
-        return {name: padded([record[name] for record in records]) for name in records[0]}
-
-    def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
-        if not records:
-            return self.one_prediction({}, x_new)
-        count = len(next(iter(records.values())))
-        each = [{name: values[s] for name, values in records.items()} for s in range(count)]
-        return np.stack([self.one_prediction(record, x_new) for record in each])
-
-    def findings(self) -> dict[str, Any]:
-        return {}
-
-    def settings(self) -> dict[str, Any]:
-        return {"kind": type(self).__name__}
-
-
-def padded(arrays: list[Array]) -> Array:
-    """Arrays (l, ...) of different lengths as one, (number, longest, ...), with zeros at their ends."""
-    longest = max(len(array) for array in arrays)
-    whole = np.zeros((len(arrays), longest, *arrays[0].shape[1:]), arrays[0].dtype)
-    for row, array in zip(whole, arrays, strict=True):
-        row[: len(array)] = array
-    return whole
-
-
 class BiasPrior(Protocol):
     """A nonparametric prior on the bias."""
 
@@ -144,3 +82,40 @@ class BiasPrior(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """The user's choices, as what JSON can store."""
+
+
+class ListedPrior(BiasPrior, Protocol):
+    """A prior that methods and files know by its name."""
+
+    name: ClassVar[str]
+    #: what it assumes, the beginning of a sentence
+    words: ClassVar[str]
+
+    @staticmethod
+    def restore(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BiasSampler:
+        """The sampler of a stored posterior, from its ``settings()`` and its points."""
+
+
+Restorer = Callable[[dict[str, Any], Array, Array, Array], BiasSampler]
+
+#: name -> prior, in the order of ``bias/__init__.py``
+PRIORS: dict[str, type[ListedPrior]] = {}
+#: kind of the stored settings -> what makes their sampler again
+RESTORERS: dict[str, Restorer] = {}
+
+Prior = TypeVar("Prior", bound=type[ListedPrior])
+
+
+def listed(prior: Prior) -> Prior:
+    """Of a class: a prior that can be named."""
+    PRIORS[prior.name] = prior
+    RESTORERS[prior.name] = prior.restore
+    return prior
+
+
+def restore_sampler(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BiasSampler:
+    """The sampler of a stored posterior, from its settings."""
+    kind = str(settings.get("kind"))
+    if kind not in RESTORERS:
+        raise FileError(f"the bias prior {kind!r} of this file is not known to this version of orthocal")
+    return RESTORERS[kind](settings, x, nodes, noise_var)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
-from .base import ChainwiseSampler, Setting
+from .base import ChainwiseSampler, Setting, listed
 
 #: trajectories from a draw of the prior before the first draw that is handed out; they set the step size
 START_TRAJECTORIES = 100
@@ -46,6 +46,7 @@ class Network(NamedTuple):
     step: Array
 
 
+@listed
 @dataclass(frozen=True)
 class BNN:
     """b(x) = a + sum_{h=1..H} v_h tanh(c_h + sum_j w_hj u_j(x)), or with a second layer of tanh units between.
@@ -72,6 +73,9 @@ class BNN:
         Trajectories for each draw.
     """
 
+    name: ClassVar[str] = "bnn"
+    words: ClassVar[str] = "The bias is a neural network"
+
     hidden: int = 20
     layers: int = 1
     weight_sd: float = 3.0
@@ -90,6 +94,10 @@ class BNN:
         if not number or not 0 < scale < np.inf:
             raise InputError(f"BNN has weight_sd={scale!r}: give a positive number")
 
+    @staticmethod
+    def restore(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BNNSampler:
+        return BNNSampler.restore(settings, x, nodes, noise_var)
+
     def prepare(self, setting: Setting) -> BNNSampler:
         # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
         spread = max(float(np.ptp(setting.residual)), 1.0) / 2
@@ -98,7 +106,7 @@ class BNN:
 
     def describe(self) -> dict[str, Any]:
         choices = {name: int(value) for name, value in asdict(self).items() if name != "weight_sd"}
-        return {"kind": "bnn", **choices, "weight_sd": float(self.weight_sd)}
+        return {"kind": self.name, **choices, "weight_sd": float(self.weight_sd)}
 
 
 class BNNSampler(ChainwiseSampler):
@@ -189,7 +197,7 @@ class BNNSampler(ChainwiseSampler):
     @classmethod
     def restore(cls, settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BNNSampler:
         """The sampler of a stored posterior; the inputs' scale follows from its data points."""
-        prior = BNN(**{name: settings[name] for name in BNN.__dataclass_fields__})
+        prior = BNN(**{name: settings[name] for name in (one.name for one in fields(BNN))})
         spread, offset, unit = (float(settings[name]) for name in ("spread", "offset", "unit"))
         return cls(prior, spread, offset, x, nodes, noise_var, unit)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from ..arrays import Array, IntArray, as_floats, unique_rows
 from ..errors import InputError
-from ..gaussian_process import check_smoothness, correlation, fit_hyperparameters, jittered_cholesky
-from .base import Setting
+from ..regression.gaussian_process import check_smoothness, correlation, fit_hyperparameters, jittered_cholesky
+from .base import Setting, listed
 
 #: beyond this the matrices take more than about 1 GB each
 MOST_POINTS = 10_000
@@ -21,6 +21,7 @@ MOST_POINTS = 10_000
 PREDICTION_BLOCK = 2_000
 
 
+@listed
 @dataclass(frozen=True)
 class GP:
     """b ~ GP(0, sd^2 k), with a Matern or squared-exponential correlation k.
@@ -36,6 +37,9 @@ class GP:
         A number, or one an input; None chooses one an input by marginal likelihood.
     """
 
+    name: ClassVar[str] = "gp"
+    words: ClassVar[str] = "The bias is a smooth function (a Gaussian process)"
+
     nu: float = 1.5
     sd: float | None = None
     lengthscale: Any = None
@@ -48,6 +52,10 @@ class GP:
             lengths = as_floats(self.lengthscale, "lengthscale")
             if lengths.ndim > 1 or not (np.isfinite(lengths).all() and (lengths > 0).all()):
                 raise InputError(f"lengthscale={self.lengthscale}: give a positive number, or one an input")
+
+    @staticmethod
+    def restore(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> GPSampler:
+        return GPSampler.restore(settings, x, nodes, noise_var)
 
     def prepare(self, setting: Setting) -> GPSampler:
         d = setting.x.shape[1]
@@ -79,7 +87,7 @@ class GP:
     def describe(self) -> dict[str, Any]:
         length = None if self.lengthscale is None else np.asarray(self.lengthscale, dtype=float).tolist()
         return {
-            "kind": "gp",
+            "kind": self.name,
             "nu": _json_number(self.nu),
             "sd": None if self.sd is None else float(self.sd),
             "lengthscale": length,

@@ -18,7 +18,7 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError
-from ..noise import Noise
+from ..problem.noise import Noise
 from .base import BiasPrior, BiasSampler, Setting
 from .gp import GPSampler
 from .joint_gp import JointGP

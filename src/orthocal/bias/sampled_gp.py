@@ -15,8 +15,9 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from ..arrays import Array, BoolArray, unique_rows
-from ..gaussian_process import correlation, jittered_cholesky
 from ..progress import progress_bar
+from ..regression.gaussian_process import correlation, jittered_cholesky
+from .base import RESTORERS
 
 #: predictions are joint within blocks of this many points: every draw factorises a matrix of that size
 PREDICTION_BLOCK = 500
@@ -142,6 +143,9 @@ class SampledGPSampler:
 
     def _prior(self, a: Array, b: Array, log_values: Array) -> Array:
         return np.asarray(np.exp(2 * log_values[0]) * correlation(a, b, np.exp(log_values[1:]), self.nu))
+
+
+RESTORERS["sampled gp"] = SampledGPSampler.restore
 
 
 def log_evidence(lower: Array, residual: Array) -> float:

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Array, IntArray
-from ..errors import InputError
-from .base import Setting
-from .compiled import CompiledSampler
-from .softbart_kernels import FREE, LEAF, PARENT, SLOTS, evaluate, pack, sweep
-
-#: sweeps from stumps before the first draw, with equal shares of the splitting variables
-START_SWEEPS = 50
+from ..arrays import Array
+from ..regression.softbart import SoftBARTSampler, SoftBARTSettings
+from .base import Setting, listed
 
 
-class SoftForest(NamedTuple):
-    """The trees of one chain, changed in place by a sweep; see ``softbart_kernels`` for the layout."""
-
-    nodes: Any
-    cut: Array
-    mu: Array
-    tau: Array
-    shares: Array
-    fit: Array
-    counts: IntArray
-
-
-@dataclass(frozen=True)
-class SoftBART:
+@listed
+class SoftBART(SoftBARTSettings):
     """b = sum_t sum_l phi_tl mu_tl, phi_tl a product of logistic gates psi((x_j - c) / tau_t): smooth trees.
 
     mu_tl ~ N(0, (range / (2 k sqrt(trees)))^2), the range that of the residual at theta_tilde. Every point is in
@@ -53,25 +35,12 @@ class SoftBART:
         Backfitting sweeps for each draw.
     """
 
-    trees: int = 50
-    k: float = 2.0
-    alpha: float = 0.95
-    beta: float = 2.0
-    bandwidth: float = 0.1
-    sparsity: float = 1.0
-    sweeps: int = 1
+    name: ClassVar[str] = "softbart"
+    words: ClassVar[str] = "The bias is a sum of smooth trees"
 
-    def __post_init__(self) -> None:
-        if self.trees < 1 or self.sweeps < 1:
-            raise InputError(
-                f"trees={self.trees}, sweeps={self.sweeps}: SoftBART needs at least one tree and one sweep"
-            )
-        if not (0 < self.alpha < 1 and self.beta >= 0 and self.k > 0):
-            raise InputError(
-                f"alpha={self.alpha}, beta={self.beta}, k={self.k}: SoftBART needs 0 < alpha < 1, beta >= 0 and k > 0"
-            )
-        if not (0 < self.bandwidth < np.inf and 0 < self.sparsity < np.inf):
-            raise InputError(f"bandwidth={self.bandwidth}, sparsity={self.sparsity}: give positive numbers")
+    @staticmethod
+    def restore(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> SoftBARTSampler:
+        return SoftBARTSampler.restore(settings, x, nodes, noise_var)
 
     def prepare(self, setting: Setting) -> SoftBARTSampler:
         # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
@@ -83,109 +52,4 @@ class SoftBART:
         return SoftBARTSampler(self, leaf_sd, low, scale, setting.x, setting.nodes, setting.noise_var, setting.unit)
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "softbart", **asdict(self)}
-
-
-class SoftBARTSampler(CompiledSampler):
-    """One warm-started backfitting sweep a draw: the forest persists, only the response changes.
-
-    The kept draws hold their whole forest, packed: about 4 nodes a tree of 10 bytes each, 2.5 kB for 50 trees.
-    """
-
-    title = "soft BART"
-    start_updates = START_SWEEPS
-
-    def __init__(
-        self,
-        prior: SoftBART,
-        leaf_sd: float,
-        low: Array,
-        scale: Array,
-        x: Array,
-        nodes: Array,
-        noise_var: Array,
-        unit: float = 1.0,
-    ) -> None:
-        self.prior, self.leaf_sd, self.unit = prior, leaf_sd, unit
-        self._low, self._scale = low, scale
-        self._points = self._scaled(np.vstack([x, nodes]))
-        self._weight = np.ascontiguousarray(1 / noise_var)
-
-    def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
-        points = self._scaled(x_new)
-        fits = np.zeros((len(records["value"]), len(x_new)))
-        for kind, value, tau, fit in zip(records["kind"], records["value"], records["bandwidth"], fits, strict=True):
-            evaluate(kind, value, np.ascontiguousarray(tau), points, fit)
-        return fits
-
-    def findings(self) -> dict[str, Any]:
-        return {"leaf_sd": self.leaf_sd / self.unit}
-
-    def settings(self) -> dict[str, Any]:
-        return {
-            **self.prior.describe(),
-            "leaf_sd": self.leaf_sd,
-            "unit": self.unit,
-            "low": self._low.tolist(),
-            "scale": self._scale.tolist(),
-        }
-
-    @classmethod
-    def restore(cls, settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> SoftBARTSampler:
-        """The sampler of a stored posterior."""
-        prior = SoftBART(**{name: settings[name] for name in SoftBART.__dataclass_fields__})
-        low: Array = np.asarray(settings["low"], dtype=np.float64)
-        scale: Array = np.asarray(settings["scale"], dtype=np.float64)
-        return cls(prior, float(settings["leaf_sd"]), low, scale, x, nodes, noise_var, float(settings["unit"]))
-
-    @property
-    def updates(self) -> int:
-        return self.prior.sweeps
-
-    @property
-    def cost(self) -> int:
-        # a soft tree costs about as much as five hard ones
-        return 5 * int(self._points.shape[1]) * self.prior.trees
-
-    def update(self, rng: np.random.Generator, state: Any, response: Array, starting: bool, noise_scale: float) -> None:
-        prior, chain = self.prior, SoftForest(*state)
-        # from stumps, sampled shares settle on any input before the trees have found those that matter, and stay
-        sparsity = 0.0 if starting else prior.sparsity
-        sweep(
-            rng,
-            response,
-            self._weight / noise_scale,
-            self._points,
-            *chain,
-            prior.alpha,
-            prior.beta,
-            prior.bandwidth,
-            sparsity,
-            self.leaf_sd**2,
-        )
-
-    def empty(self) -> SoftForest:
-        trees, (inputs, points) = self.prior.trees, self._points.shape
-        nodes = np.zeros((trees, SLOTS, 4), dtype=np.int16)
-        nodes[:, :, 0], nodes[:, :, PARENT] = LEAF, FREE
-        nodes[:, 0, PARENT] = -1
-        return SoftForest(
-            nodes=nodes,
-            cut=np.zeros((trees, SLOTS)),
-            mu=np.zeros((trees, SLOTS)),
-            tau=np.full(trees, self.prior.bandwidth),
-            shares=np.full(inputs, 1 / inputs),
-            fit=np.zeros(points),
-            counts=np.zeros((4, 2), dtype=np.int64),
-        )
-
-    def one_record(self, state: Any) -> dict[str, Array]:
-        """The forest in pre-order and its bandwidths; what is filled up with zeros at its end is never reached."""
-        kind = np.empty(len(state.nodes) * SLOTS, dtype=np.int16)
-        value = np.empty(len(kind))
-        length = pack(state.nodes, state.cut, state.mu, kind, value)
-        return {"kind": kind[:length], "value": value[:length], "bandwidth": state.tau}
-
-    def _scaled(self, x: Array) -> Array:
-        """Inputs in units of the data's range, (d, m)."""
-        return np.ascontiguousarray(((x - self._low) * self._scale).T)
+        return {"kind": self.name, **super().describe()}

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array
-from ..bias import bart as bias_bart
-from ..bias.bart import BARTSampler, Forest
-from ..bias.bart_kernels import evaluate
 from ..errors import InputError
 from ..progress import announced
+from ..regression.bart import BARTSampler, BARTSettings, Forest
+from ..regression.bart_kernels import evaluate
 from .cut_kernels import move_cuts
 from .lookup import MOST_BYTES, Lookup, Packed
 from .sampled_regression import Chain, check_rows, check_whole, keeps_from, noise_prior, run_chains
@@ -105,8 +104,8 @@ class BART:
             return self.thin
         return int(np.clip((MOST_WORK / rows - self.burn) / self.draws, 1, MOST_THIN))
 
-    def _prior(self) -> bias_bart.BART:
-        return bias_bart.BART(self.trees, self.k, self.alpha, self.beta, self.cuts, "uniform", self.least)
+    def _prior(self) -> BARTSettings:
+        return BARTSettings(self.trees, self.k, self.alpha, self.beta, self.cuts, "uniform", self.least)
 
 
 class CutMover:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arrays import Array, BoolArray, IntArray, as_columns, as_floats
 from ..errors import InputError
-from ..runs import RunTable
+from ..runs.table import RunTable
 from .hull import Hull
 
 #: with step functions, theta's difference is at least this share of the runs' range to either side: over less the steps

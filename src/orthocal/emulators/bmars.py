@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Array, IntArray
-from ..bias import bmars as bias_bmars
-from ..bias.bmars import BMARSSampler
-from ..bias.bmars_kernels import evaluate
 from ..errors import InputError
 from ..progress import announced
+from ..regression.bmars import BMARSSampler, BMARSSettings
+from ..regression.bmars_kernels import evaluate
 from .bmars_mean_kernels import basis_slopes, basis_values, mean_slopes, mean_values
 from .sampled_regression import Chain, check_rows, check_whole, keeps_from, noise_prior, run_chains
 
@@ -93,8 +92,8 @@ class BMARS:
     def predict(self, inputs: Array) -> Array:
         raise InputError("these splines have not been fitted: call fit, and predict of what it returns")
 
-    def _prior(self) -> bias_bmars.BMARS:
-        return bias_bmars.BMARS(self.moves, self.order, self.degree, self.most, self.least)
+    def _prior(self) -> BMARSSettings:
+        return BMARSSettings(self.moves, self.order, self.degree, self.most, self.least)
 
 
 class Basis(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError, OrthocalWarning
-from ..runs import RunTable
+from ..runs.table import RunTable
 from .base import Emulator, Range, Regressor, rows_of
 from .gp import GP
 

@@ -13,7 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from ..arrays import Array
 from ..errors import InputError
-from ..gaussian_process import (
+from ..progress import progress_bar
+from ..regression.gaussian_process import (
     correlation,
     jittered_cholesky,
     radial_correlation,
@@ -21,7 +22,6 @@ from ..gaussian_process import (
     restricted_deviance,
     sample_of_points,
 )
-from ..progress import progress_bar
 
 #: exact regression beyond this takes minutes and gigabytes
 MOST_ROWS = 4000

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.stats import chi2
 
 from ..arrays import Array
-from ..bias.compiled import CompiledSampler
 from ..errors import InputError
 from ..progress import announced, progress_bar
+from ..regression.compiled import CompiledSampler
 
 #: the noise variance has an inverse chi-square prior with these degrees of freedom ...
 NOISE_FREEDOM = 3.0

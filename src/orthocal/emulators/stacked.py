@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
-from ..runs import RunTable
+from ..runs.table import RunTable
 from .base import Emulator, Range, Regressor
 
 #: sets of points for which a collapsed regression is kept: data, nodes, coarse nodes, and one more

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..arrays import Array, BoolArray, IntArray, as_floats
 from ..errors import InputError, OrthocalWarning
-from ..runs import RunTable
+from ..runs.table import RunTable
 from .kinematics import Kinematics, PixelMap
 from .moments import MOMENTS
 from .readers import checked_kinematics, existing, float_columns

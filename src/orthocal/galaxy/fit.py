@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..arrays import Array, whole_file
-from ..calibrate import calibrate
-from ..compare_emulators import compare_emulators
-from ..compare_outcomes import TOGETHER
-from ..emulate import emulate
+from ..arrays import Array
+from ..calibration import calibrate
+from ..comparison.outcomes import TOGETHER
+from ..emulators.choice import emulate
+from ..emulators.held_out import compare_emulators
 from ..errors import OrthocalError
-from ..posterior import Posterior, load
-from ..problem import Problem
-from ..runs import RunTable
+from ..files import whole_file
+from ..problem.problem import Problem
+from ..results.posterior import Posterior, load
+from ..runs.table import RunTable
 from .fit_data import GalaxyData
 from .fit_runs import make_runs, noted
 from .galaxy_config import Sampling

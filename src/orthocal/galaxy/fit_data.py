@@ -12,10 +12,10 @@ import pandas as pd
 from scipy import stats
 
 from ..arrays import Array, BoolArray, as_floats
-from ..domain import Points
 from ..errors import InputError
-from ..problem import Problem
-from ..runs import RunTable
+from ..problem.domain import Points
+from ..problem.problem import Problem
+from ..runs.table import RunTable
 from .kinematics import Kinematics, PixelMap
 from .mass import PARAMETERS
 from .mock import MockGalaxy

@@ -11,8 +11,8 @@ from matplotlib.patches import Patch
 from scipy.stats import gaussian_kde
 
 from ..arrays import Array
-from ..compare_outcomes import TOGETHER
-from ..plots import CHAINS, MODEL, STYLE, text
+from ..comparison.outcomes import TOGETHER
+from ..pages.style import CHAINS, MODEL, STYLE, text
 from .fit import GalaxyFit
 from .fit_data import LABELS
 from .maps import map_figure

@@ -10,12 +10,13 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from ..arrays import whole_file
-from ..check import Finding
-from ..compare_outcomes import TOGETHER
-from ..page import rendered
-from ..plots import STYLE, pairs_figure
-from ..report import Picture, inline_svg
+from ..comparison.outcomes import TOGETHER
+from ..files import whole_file
+from ..pages.page import rendered
+from ..pages.pictures import Picture, inline_svg
+from ..pages.style import STYLE
+from ..results.check import Finding
+from ..results.figures import pairs_figure
 from .fit import GalaxyFit
 from .fit_figures import fit_maps, posteriors_figure
 from .fit_tables import as_markdown, fit_frame, grids, remarks
@@ -113,6 +114,7 @@ def _render(fit: GalaxyFit, pictures: list[Picture]) -> str:
     joint, alone, *others = grids(fit)
     return rendered(
         "galaxy.html",
+        __package__,
         title=fit.data.title,
         claims=CLAIMS,
         notes=fit.data.notes,

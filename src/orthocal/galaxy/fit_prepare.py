@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..arrays import whole_file
 from ..errors import InputError
-from ..runs import RunTable
+from ..files import whole_file
+from ..runs.table import RunTable
 from .binning import coarse_bins, pixel_map
 from .dynamite import read_dynamite
 from .fit_data import (

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import Array
-from ..calibrate import calibrate
-from ..campaign import campaign
-from ..design import design
-from ..emulate import emulate
+from ..calibration import calibrate
+from ..emulators.choice import emulate
 from ..errors import InputError, OrthocalError, OrthocalWarning
-from ..next_runs import next_runs
-from ..run_store import RunStore
-from ..runs import RunTable
+from ..refinement import next_runs
+from ..runs.campaigns import campaign
+from ..runs.designs import design
+from ..runs.store import RunStore
+from ..runs.table import RunTable
 from .fit_data import INPUTS, GalaxyData, check_inside
 from .galaxy_config import Sampling
 from .mass import PARAMETERS

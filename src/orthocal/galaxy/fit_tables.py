@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import Array
-from ..compare_outcomes import TOGETHER
-from ..tables import Grid, summary_rows
+from ..comparison.outcomes import TOGETHER
+from ..pages.tables import Grid, summary_rows
 from .fit import BY_EMULATOR, FitKey, GalaxyFit
 
 #: beyond these a fit's draws are not to be trusted

@@ -17,7 +17,7 @@ from scipy.spatial import Delaunay, QhullError, Voronoi, cKDTree
 
 from ..arrays import Array, BoolArray, IntArray, as_columns, as_floats, checked_names
 from ..errors import InputError
-from ..plots import STYLE, text
+from ..pages.style import STYLE, text
 from .kinematics import Kinematics, PixelMap
 
 COLUMNS = ("observed", "model", "model + bias", "residual")

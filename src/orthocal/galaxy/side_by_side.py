@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arrays import Array, BoolArray
 from ..emulators import Emulator
-from ..runs import RunTable
+from ..runs.table import RunTable
 
 
 class SideBySide:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import whole_file
 from ..errors import FileError, InputError
+from ..files import whole_file
 
 SETTINGS = "settings.json"
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..arrays import Array, BoolArray
-from ..parameters import Parameters
+from ..problem.parameters import Parameters
 
 Rngs = list[np.random.Generator]
 

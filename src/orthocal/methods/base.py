@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..bias import BiasSampler
-from ..problem import Problem
+from ..problem.problem import Problem
 
 
 class Plan(NamedTuple):

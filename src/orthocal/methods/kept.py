@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..problem import Problem
+from ..problem.problem import Problem
 from .base import Draws, Plan
 from .covariance import padded_ends
 

@@ -12,7 +12,7 @@ from ..bias import GP
 from ..bias.joint_gp import JointGP
 from ..bias.outcomes import OutcomesBias
 from ..errors import InputError
-from ..problem import Problem
+from ..problem.problem import Problem
 from .base import Draws, Plan
 from .ko_sampled import sample_with_hyperparameters
 from .marginal import DrawnBias, Marginal, gaussian_bias, sample

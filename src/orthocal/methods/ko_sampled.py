@@ -20,7 +20,7 @@ from ..bias.sampled_gp import SampledGPSampler, log_evidence
 from ..errors import InputError
 from ..kernels import Laplace
 from ..kernels.base import Conditional, StepInfo, ThetaModel, ThetaState, dispersed_starts
-from ..problem import Problem
+from ..problem.problem import Problem
 from ..progress import progress_bar
 from .base import Draws, Plan
 from .kept import Kept

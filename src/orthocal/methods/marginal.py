@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..kernels import Laplace
 from ..kernels.base import Conditional, StepInfo, ThetaModel, ThetaState, dispersed_starts
 from ..kernels.laplace import LaplaceTuning, linearised
-from ..problem import Problem
+from ..problem.problem import Problem
 from ..progress import progress_bar
 from .base import Draws, Plan
 from .kept import Kept

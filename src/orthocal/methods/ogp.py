@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import Array, matrix_root
 from ..bias import GP
 from ..bias.outcomes import OutcomesBias
-from ..problem import Problem
+from ..problem.problem import Problem
 from .base import Draws, Plan
 from .marginal import DrawnBias, Marginal, gaussian_bias, sample
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import Array
 from ..bias import GP
 from ..bias.outcomes import OutcomesBias, stand_ins
-from ..problem import Problem
+from ..problem.problem import Problem
 from ..progress import progress_bar
 from .base import Draws, Plan
 from .kept import Kept

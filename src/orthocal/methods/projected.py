@@ -17,13 +17,13 @@ from ..errors import InputError
 from ..kernels import Kernel, Laplace
 from ..kernels.base import Conditional, StepInfo, ThetaModel, ThetaState, dispersed_starts
 from ..kernels.memory import Centre, Trace
-from ..noise_sample import NoiseSampler
-from ..problem import Problem
+from ..problem.problem import Problem
 from ..progress import progress_bar
 from ..projection import ProjectedBias, Projection, finite_projection, functional_projection
 from .base import Draws, Plan
 from .covariance import BiasCovariance, bias_covariance
 from .kept import Kept
+from .noise_sample import NoiseSampler
 
 #: the theta kernel is tuned after every so many warm-up iterations
 WINDOW = 25

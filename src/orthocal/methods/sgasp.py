@@ -11,7 +11,7 @@ from ..arrays import matrix_root
 from ..bias import GP
 from ..bias.gp import GPSampler
 from ..errors import InputError
-from ..problem import Problem
+from ..problem.problem import Problem
 from .base import Draws, Plan
 from .ko import free_bias
 from .marginal import Marginal, gaussian_bias, sample

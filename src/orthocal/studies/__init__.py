@@ -1,17 +1,6 @@
-"""The paper's test problems, and the studies that compare methods on them."""
+"""The studies that compare methods on the paper's test problems, our figures beside the paper's."""
 
-from .models import MODEL1, MODEL2, MODEL2_PART, MODEL3, TWO_OUTCOMES, Printed, StudyModel
+from .printed import Printed
 from .registry import STUDIES, Column, Study
 
-__all__ = [
-    "MODEL1",
-    "MODEL2",
-    "MODEL2_PART",
-    "MODEL3",
-    "STUDIES",
-    "TWO_OUTCOMES",
-    "Column",
-    "Printed",
-    "Study",
-    "StudyModel",
-]
+__all__ = ["STUDIES", "Column", "Printed", "Study"]

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 from scipy.stats import beta
 
-from ..plots import MODEL, STYLE, TOTAL, text
+from ..pages.style import MODEL, STYLE, TOTAL, text
 
 OURS, PAPERS = TOTAL, MODEL
 #: ours above the line of a column, the paper's below it

@@ -7,10 +7,10 @@ from pathlib import Path
 import matplotlib as mpl
 import pandas as pd
 
-from ..arrays import whole_file
-from ..page import rendered
-from ..plots import STYLE
-from ..report import inline_svg
+from ..files import whole_file
+from ..pages.page import rendered
+from ..pages.pictures import inline_svg
+from ..pages.style import STYLE
 from .figure import study_figure
 from .registry import Study
 from .results import Results, Settings

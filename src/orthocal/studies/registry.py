@@ -11,11 +11,20 @@ from typing import Any
 from .. import bias, methods
 from ..arrays import Array
 from ..errors import InputError
+from ..examples import (
+    MODEL1,
+    MODEL2,
+    MODEL2_PART,
+    MODEL3,
+    TWO_OUTCOMES,
+    TWO_OUTCOMES_PRECISION,
+    TWO_OUTCOMES_SECOND,
+    Example,
+)
 from ..methods import Method
-from ..problem import Problem
-from . import models
+from ..problem.problem import Problem
 from .emulated import emulated
-from .models import MODEL1, MODEL2, MODEL2_PART, MODEL3, TWO_OUTCOMES, Printed, StudyModel
+from .printed import FINITE1, FINITE2, TABLE1, TABLE2, TABLE3, UNAVAILABLE, Printed
 
 #: kept draws of a replication, over all chains
 DRAWS = 5000
@@ -55,7 +64,7 @@ class Column:
     theta_star: tuple[float, ...] | None = None
     emulator: Any = None
 
-    def problem(self, model: StudyModel, x: Array, y: Array) -> Problem:
+    def problem(self, model: Example, x: Array, y: Array) -> Problem:
         """The problem of a data set; where an emulator is needed, it is learnt here."""
         options = dict(self.problem_options)
         if self.emulator is not None:
@@ -83,7 +92,7 @@ class Study:
 
     name: str
     title: str
-    model: StudyModel
+    model: Example
     columns: tuple[Column, ...]
     note: str = ""
     reference: str = ""
@@ -203,13 +212,13 @@ def _finite(printed: Mapping[str, Printed]) -> tuple[Column, ...]:
 def _outcomes() -> tuple[Column, ...]:
     fits: dict[str, tuple[str, dict[str, Any]]] = {
         "first": ("outcome 1", {"outcome": 0, "theta_star": MODEL1.theta_star}),
-        "second": ("outcome 2", {"outcome": 1, "theta_star": (models.TWO_OUTCOMES_SECOND,)}),
+        "second": ("outcome 2", {"outcome": 1, "theta_star": (TWO_OUTCOMES_SECOND,)}),
         "identity": ("joint, W = I", {"problem_options": {"loss_weight": "identity"}}),
         "precision": (
             "joint, W = Sigma^-1",
             {
                 "problem_options": {"loss_weight": "noise-precision"},
-                "theta_star": (models.TWO_OUTCOMES_PRECISION,),
+                "theta_star": (TWO_OUTCOMES_PRECISION,),
             },
         ),
     }
@@ -246,26 +255,26 @@ def _unavailable(printed: Mapping[str, Printed]) -> tuple[Column, ...]:
 _FINITE_NOTE = "The paper has one PGP column and does not say its smoothness: its figures stand beside all three."
 
 _ALL = (
-    Study("table1", "Model 1 (Table 1 of the paper)", MODEL1, _comparison(models.TABLE1)),
+    Study("table1", "Model 1 (Table 1 of the paper)", MODEL1, _comparison(TABLE1)),
     Study(
         "table2",
         "Model 2 (Table 2 of the paper)",
         MODEL2,
-        _comparison(models.TABLE2),
+        _comparison(TABLE2),
         note="Our prior is uniform on the unit square; with the paper's N(0, 10^2) there are infinitely many minima.",
     ),
     Study(
         "table3",
         "Model 3 (Table 3 of the paper)",
         MODEL3,
-        _fitted(models.TABLE3),
+        _fitted(TABLE3),
         note="The model is as the paper prints it; the authors' code has a factor pi before sin(x1 x2), so their "
         "figures for theta1 belong to another model. Its kernel reads one of the five inputs, so their PGP is none of "
         "five inputs either: ours has its hyperparameters by marginal likelihood. With the paper's (1 and 1/2), a "
         "process of five inputs is so rough that every interval covers: see the columns -given.",
     ),
-    Study("finite1", "finite projection, Model 1 (supplement)", MODEL1, _finite(models.FINITE1), note=_FINITE_NOTE),
-    Study("finite2", "finite projection, Model 2 (supplement)", MODEL2, _finite(models.FINITE2), note=_FINITE_NOTE),
+    Study("finite1", "finite projection, Model 1 (supplement)", MODEL1, _finite(FINITE1), note=_FINITE_NOTE),
+    Study("finite2", "finite projection, Model 2 (supplement)", MODEL2, _finite(FINITE2), note=_FINITE_NOTE),
     Study(
         "outcomes",
         "two outcomes (supplement)",
@@ -278,7 +287,7 @@ _ALL = (
         "unavailable",
         "Model 2, known from 7 x 7 runs at the data points",
         MODEL2_PART,
-        _unavailable(models.UNAVAILABLE),
+        _unavailable(UNAVAILABLE),
         note="The time includes the fit of the emulator, whose error is not part of the intervals. The paper has BART "
         "emulators in both of its columns: its PGP is our pgp-bart. It does not say where its runs are. Ours are a "
         "grid over [0, 1/4] x [0, 1/2], ends included, where our prior is, too: the unit square is eight such parts "

@@ -12,10 +12,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..arrays import Array
-from ..calibrate import calibrate
+from ..calibration import calibrate
 from ..errors import OrthocalWarning
-from ..posterior import Posterior
-from .models import StudyModel
+from ..examples import Example
+from ..results.posterior import Posterior
 from .registry import Column, Study, study_by_name
 
 #: the draws of a replication are split over so many chains
@@ -101,7 +101,7 @@ def failed_row(task: Task, error: str, trace: str | None = None) -> Row:
     )
 
 
-def data_set(model: StudyModel, seed: int, replication: int) -> tuple[Array, Array]:
+def data_set(model: Example, seed: int, replication: int) -> tuple[Array, Array]:
     """Field data x, y of a replication: the same for every method."""
     return model.simulate(np.random.default_rng(_sequence(seed, replication, 0)))
 

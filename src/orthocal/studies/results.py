@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import FileError
-from ..sqlite_file import SqliteFile
+from ..execution.sqlite_file import SqliteFile
 from .replicate import Row, Task
 
 FILE = "results.db"

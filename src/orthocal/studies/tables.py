@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from .models import Printed, printed_numbers
+from .printed import Printed, printed_numbers
 from .registry import Column, Study
 from .replicate import ParameterRow, Row
 

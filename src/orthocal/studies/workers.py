@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from .. import __version__
-from ..dask_cluster import GONE, DaskCluster
 from ..errors import InputError, OrthocalError
+from ..execution.dask_cluster import GONE, DaskCluster
 from .replicate import Row, Task, failed_row, run_task
 
 #: a task whose worker process died so often is given up

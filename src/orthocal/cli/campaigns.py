@@ -1,0 +1,105 @@
+"""The command ``orthocal simulate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import KEPT, ConfigError
+
+if TYPE_CHECKING:
+    from ..runs.store import Status
+
+#: failed runs that are listed one by one
+MOST_LISTED = 10
+
+
+def simulate(
+    campaign_file: Annotated[Path, typer.Argument(help="The campaign as a TOML file.")],
+    status: Annotated[bool, typer.Option("--status", help="Say how far it is, and run nothing.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Try failed runs once more.")] = False,
+    export: Annotated[Path | None, typer.Option(help="Write the runs to a .nc or .csv file.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Runs at a time. Default: the file's, or the cores.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler. Default: the file's.")] = None,
+    accept_changed: Annotated[
+        bool, typer.Option("--accept-changed", help="Go on though the simulator's code has changed.")
+    ] = False,
+) -> None:
+    """Run the simulator at every point of a design.
+
+    A campaign that was ended goes on where it stopped: give the same command. Each run is kept as soon as it has
+    finished. With --status, --export writes what is there so far.
+    """
+    from ..config.campaign_file import build_campaign, read_campaign_file
+
+    if export is not None and export.suffix.lower() not in (".nc", ".csv"):
+        raise ConfigError(f"--export {export}: give a name that ends in .nc or .csv")
+    config = read_campaign_file(campaign_file)
+    settings = build_campaign(config, campaign_file.parent)
+    if jobs is not None or cluster is not None:
+        # what is given here replaces both: one of them alone decides where the runs are made
+        settings.update(jobs=jobs, cluster=cluster)
+    if not status:
+        _run(settings, retry, accept_changed)
+    _conclude(settings, export, show=status)
+
+
+def _run(settings: dict[str, Any], retry: bool, accept_changed: bool) -> None:
+    import warnings
+
+    from ..errors import OrthocalWarning, SimulatorError
+    from ..runs.campaigns import campaign
+
+    try:
+        with warnings.catch_warnings():
+            # failed runs are listed below
+            warnings.filterwarnings("ignore", r"\d+ of \d+ runs failed", OrthocalWarning)
+            campaign(**settings, retry=retry, accept_changed=accept_changed)
+    except SimulatorError:
+        # all runs failed: the list below says it
+        return
+    except KeyboardInterrupt:
+        typer.echo(f"error: interrupted; {KEPT}", err=True)
+        raise typer.Exit(130) from None
+
+
+def _conclude(settings: dict[str, Any], export: Path | None, show: bool) -> None:
+    """Print how far the campaign is, and write the table; failed runs are an error of a campaign, not of --status."""
+    from ..runs.campaigns import campaign_outcome_names
+    from ..runs.store import RunStore
+
+    planned = len(settings["design"])
+    if show and not settings["store"].is_file():
+        typer.echo(f"done 0, failed 0, missing {planned}: nothing has been run yet")
+        return
+    with RunStore(settings["store"]) as store:
+        found = store.status()
+        # the design may have grown since the store was last written
+        missing = max(0, planned - found.done - found.failed)
+        typer.echo(_in_words(found._replace(missing=missing)))
+        if export is not None and not found.done:
+            typer.echo("no run has gone well yet: nothing is exported", err=True)
+        elif export is not None:
+            names = campaign_outcome_names(settings["simulator"], settings["outcome_names"])
+            typer.echo(f"Runs: {store.table(names, settings['units']).save(export)}")
+    if found.failed:
+        for number, error in found.errors[:MOST_LISTED]:
+            typer.echo(f"  run {number}: {_one_line(error)}", err=not show)
+        if found.failed > MOST_LISTED:
+            typer.echo(f"  and {found.failed - MOST_LISTED} more, in {settings['store']}", err=not show)
+        if not show:
+            typer.echo("error: some runs failed; try them again with --retry", err=True)
+            raise typer.Exit(1)
+
+
+def _one_line(error: str) -> str:
+    """How an error begins and ends: a program's last words are at its end."""
+    words = " ".join(error.split())
+    return words if len(words) <= 300 else f"{words[:120]} ... {words[-160:]}"
+
+
+def _in_words(found: Status) -> str:
+    seconds = "" if found.mean_seconds is None else f"; {found.mean_seconds:.3g} s a run"
+    return f"done {found.done}, failed {found.failed}, missing {found.missing}{seconds}"

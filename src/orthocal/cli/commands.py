@@ -1,0 +1,192 @@
+"""The command line: ``orthocal demo``, ``run``, ``compare``, ``report``, ``study``, ``galaxy`` and others."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import ConfigError, OrthocalError, OrthocalWarning
+from ..galaxy.command import galaxy
+from ..studies.command import study
+from .campaigns import simulate
+from .emulators import emulate
+
+if TYPE_CHECKING:
+    from ..results.posterior import Posterior
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Bayesian calibration of computer models whose bias is unknown.",
+)
+
+app.command()(simulate)
+app.command()(emulate)
+app.command()(study)
+app.add_typer(galaxy, name="galaxy")
+
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for the results.")]
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("demo"),
+    seed: Annotated[int, typer.Option(help="Seed of the data and of the draws.")] = 1,
+) -> None:
+    """Calibrate a built-in example in seconds."""
+    from ..calibration import calibrate
+    from ..examples import MODEL1
+    from .demo import demo_problem, write_demo_files
+
+    typer.echo(
+        "Field data: 100 noisy points of y = 4x + x sin(5x). Simulator: f(x, theta) = theta x, which cannot bend."
+    )
+    problem = demo_problem(seed)
+    posterior = calibrate(problem, "pgp", seed=seed)
+    posterior.data.attrs["title"] = "orthocal demo: a straight line for a curved process"
+    folder = _folder(out)
+    write_demo_files(problem, folder)
+    _finish(posterior, folder, "fit")
+    typer.echo(
+        f"\nThe best theta in truth is {MODEL1.theta_star[0]:.4f}. Files to start from: {folder / 'problem.toml'}"
+    )
+
+
+@app.command()
+def run(problem_file: Annotated[Path, typer.Argument(help="The problem as a TOML file.")], out: Out = None) -> None:
+    """Calibrate the problem that a TOML file describes."""
+    from ..calibration import calibrate
+    from ..config.problem_file import build_method, build_problem, read_problem_file
+
+    config = read_problem_file(problem_file)
+    problem = build_problem(config, problem_file.parent)
+    method = build_method(config.method)
+    if "/" in config.output.name or config.output.name in ("", ".", ".."):
+        raise ConfigError(f"output.name {config.output.name!r}: give a file name without ending and without folders")
+    sampling = config.sampling
+    posterior = calibrate(
+        problem,
+        method,
+        draws=sampling.draws,
+        chains=sampling.chains,
+        seed=sampling.seed,
+        warmup=sampling.warmup,
+    )
+    posterior.data.attrs["title"] = config.output.title or f"Calibration of {problem_file.name}"
+    _finish(posterior, _folder(out or problem_file.parent / config.output.folder), config.output.name)
+
+
+@app.command()
+def compare(
+    problem_file: Annotated[Path, typer.Argument(help="The problem as a TOML file.")],
+    out: Out = None,
+    methods: Annotated[str | None, typer.Option(help="Names of methods, with commas. Default: the file's.")] = None,
+) -> None:
+    """Calibrate by several methods, and score how they predict observations that they have not seen."""
+    from ..comparison.comparison import compare as run_compare
+    from ..comparison.page import write_tables
+    from ..config.problem_file import build_methods, build_problem, read_problem_file
+
+    config = read_problem_file(problem_file)
+    names = config.compare.methods
+    if methods is not None:
+        names = [name.strip() for name in methods.split(",") if name.strip()]
+    chosen = build_methods(names, config.method)
+    problem, sampling = build_problem(config, problem_file.parent), config.sampling
+    comparison = run_compare(
+        problem,
+        chosen,
+        folds=config.compare.folds,
+        draws=sampling.draws,
+        chains=sampling.chains,
+        seed=sampling.seed,
+        warmup=sampling.warmup,
+        fold_draws=config.compare.fold_draws,
+        loo=config.compare.loo,
+    )
+    folder = _folder(out or problem_file.parent / config.output.folder)
+    typer.echo(f"\n{comparison}\n")
+    title = config.output.title or f"Comparison of methods for {problem_file.name}"
+    page = comparison.report(folder / "compare.html", title)
+    typer.echo(f"Tables: {', '.join(str(path) for path in write_tables(comparison, folder))}\nReport: {page}")
+
+
+@app.command()
+def report(
+    fit: Annotated[Path, typer.Argument(help="A result file, fit.nc.")],
+    out: Annotated[Path | None, typer.Option("--out", help="The page to write; default: beside the file.")] = None,
+) -> None:
+    """Write the report of a result file."""
+    from ..results.posterior import load
+
+    page = out or fit.with_suffix(".html")
+    if page.resolve() == fit.resolve():
+        raise ConfigError(f"the report would replace the result file {fit}: give another --out")
+    load(fit).report(page)
+    typer.echo(f"Report: {page}")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from .. import __version__
+
+        typer.echo(f"orthocal {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Options of every command."""
+
+
+def _folder(path: Path) -> Path:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot make the folder {path}: {error.strerror}") from None
+    return path
+
+
+def _finish(posterior: Posterior, folder: Path, name: str) -> None:
+    """Print the summary and the findings, and write result and report."""
+    from ..pages.tables import summary_text
+
+    typer.echo("\n" + summary_text(posterior.summary()) + "\n")
+    typer.echo(str(posterior.check()) + "\n")
+    typer.echo(f"Result: {posterior.save(folder / f'{name}.nc')}")
+    typer.echo(f"Report: {posterior.report(folder / f'{name}.html')}")
+
+
+def main() -> None:
+    """Run a command; an error of the user's is one line, not a traceback."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        try:
+            app()
+        except OrthocalError as error:
+            _fail(str(error), 1)
+        except KeyboardInterrupt:
+            _fail("interrupted, nothing was written", 130)
+        except MemoryError:
+            _fail("not enough memory: take fewer draws, points or nodes", 1)
+        except OSError as error:
+            _fail(f"{error.strerror or error}: {error.filename}" if error.filename else str(error), 1)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    if issubclass(category, OrthocalWarning):
+        typer.echo(f"note: {message}", err=True)
+
+
+def _fail(message: str, code: int) -> None:
+    typer.echo(f"error: {message}", err=True)
+    sys.exit(code)

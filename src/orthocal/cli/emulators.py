@@ -1,0 +1,36 @@
+"""The command ``orthocal emulate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import ConfigError
+
+
+def emulate(
+    runs_file: Annotated[Path, typer.Argument(help="A table of runs, .nc, or .csv that `orthocal simulate` wrote.")],
+    emulators: Annotated[str | None, typer.Option(help="Names of emulators, with commas. Default: all.")] = None,
+    folds: Annotated[
+        int | None, typer.Option(help="1: a fifth is held out; more: each run once. Default: by their number.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the table and the figure.")] = Path("."),
+) -> None:
+    """Compare emulators by how well they predict runs that they have not seen."""
+    from ..emulators.held_out import compare_emulators
+    from ..runs.table import RunTable
+
+    names = None if emulators is None else [name.strip() for name in emulators.split(",") if name.strip()]
+    comparison = compare_emulators(RunTable.load(runs_file), names, folds, seed)
+    typer.echo(f"\n{comparison}\n\nThe best: {comparison.ranking.index[0]}")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot make the folder {out}: {error.strerror}") from None
+    table, figure = out / "emulators.csv", out / "emulators.svg"
+    comparison.table.to_csv(table)
+    comparison.figure().savefig(figure)
+    typer.echo(f"Files: {table}, {figure}")

@@ -1,0 +1,216 @@
+"""A comparison as text for a terminal, as one self-contained HTML page, and as CSV tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..files import whole_file
+from ..pages.page import rendered
+from ..pages.pictures import Picture, inline_svg
+from ..pages.tables import Grid, grid_text, summary_rows
+from ..results.check import Finding
+from . import figures as compare_plots
+from .words import WIDE, flat_settings
+
+if TYPE_CHECKING:
+    from .comparison import Comparison
+
+_SCORES = {"rmse": "RMSE", "crps": "CRPS", "coverage": "coverage"}
+
+
+def write_page(comparison: Comparison, path: str | Path, title: str) -> Path:
+    """Write the page, whole or not at all."""
+    page = render(comparison, title)
+    with whole_file(path) as draft:
+        draft.write_text(page, encoding="utf-8")
+    return Path(path)
+
+
+def write_tables(comparison: Comparison, folder: Path) -> list[Path]:
+    """Write the tables as CSV files, in full precision."""
+    tables = {"parameters": comparison.summary(), "scores": comparison.scores(), "times": comparison.times()}
+    if comparison.with_loo:
+        tables["loo"] = comparison.loo()
+    paths = []
+    for name, table in tables.items():
+        if len(table):
+            paths.append(folder / f"compare-{name}.csv")
+            with whole_file(paths[-1]) as draft:
+                table.to_csv(draft)
+    return paths
+
+
+def as_text(comparison: Comparison) -> str:
+    """The tables and remarks for a terminal."""
+    parts = [grid_text(grid) for grid in grids(comparison)]
+    parts += ["\n".join(f"- {remark}" for remark in comparison.remarks())]
+    parts += [f"{name} failed: {why}" for name, why in comparison.failures.items()]
+    return "\n\n".join(part for part in parts if part)
+
+
+def render(comparison: Comparison, title: str) -> str:
+    """The page as HTML."""
+    parameters, *others = grids(comparison)
+    return rendered(
+        "compare.html",
+        __package__,
+        title=title,
+        remarks=comparison.remarks(),
+        assumptions=comparison.assumptions,
+        failures=comparison.failures,
+        parameters=parameters,
+        tables=others,
+        posteriors=list(_posterior_pictures(comparison)),
+        scores=_score_picture(comparison),
+        findings=list(_findings(comparison)),
+        settings=list(_settings(comparison)),
+        version=version("orthocal"),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def grids(comparison: Comparison) -> Iterator[Grid]:
+    """The tables of a comparison as texts: parameters, scores, leave-one-out, times."""
+    yield _parameters(comparison)
+    if comparison.held_out:
+        yield _scores(comparison)
+    if comparison.with_loo:
+        yield _loo(comparison)
+    yield _times(comparison)
+
+
+def _parameters(comparison: Comparison) -> Grid:
+    texts = {method: summary_rows(posterior.summary()) for method, posterior in comparison.posteriors.items()}
+    rows = [
+        [parameter, method, row["mean"], row["sd"], f"{row['lower']} to {row['upper']}", row["ess"], row["rhat"]]
+        for j, parameter in enumerate(comparison.parameter_names)
+        for method in comparison.posteriors
+        for row in [texts[method][j]]
+    ]
+    header = ["parameter", "method", "mean", "sd", "95 % interval", "effective draws", "R-hat"]
+    return Grid("Parameters", "The posterior of each parameter by every method.", header, rows, 2)
+
+
+def _scores(comparison: Comparison) -> Grid:
+    table = comparison.scores()
+    several = len(comparison.outcome_names) > 1
+    rows = []
+    for outcome in comparison.outcome_names:
+        for method in comparison.held_out:
+            row = {str(name): float(value) for name, value in table.loc[[(method, outcome)]].iloc[0].items()}
+            cells = [
+                with_error(row[prefix + name], row[f"{prefix}{name}_se"], 1 if name == "coverage" else 2)
+                for prefix in ("", "model_")
+                for name in _SCORES
+            ]
+            gap = "best" if row["crps_gap"] == 0 else with_error(row["crps_gap"], row["gap_se"], 1)
+            rows.append([*([outcome] if several else []), method, *cells[:3], gap, *cells[3:]])
+    header = [*_SCORES.values(), "CRPS above best", *(f"model: {title}" for title in _SCORES.values())]
+    caption = (
+        "Each row of the data was predicted by a fit that had not seen it. RMSE is the error of the predictive mean, "
+        "CRPS that of the whole predictive distribution, both in the outcome's unit: smaller is better. Coverage is "
+        "the share of 95 % intervals that hold the observation: it should be 0.95. The last three columns are those of "
+        "the model alone, without its bias. ± is one standard error; that of the CRPS above the best is from the "
+        "differences cell by cell."
+    )
+    return Grid(
+        "Held-out observations", caption, [*(["outcome"] if several else []), "method", *header], rows, 1 + several
+    )
+
+
+def with_error(value: float, error: float, digits: int) -> str:
+    """value ± error, with as many digits as the error's first ones allow."""
+    if not np.isfinite(value):
+        return "–"
+    if not error > 0 or not np.isfinite(error):
+        return f"{value:.3g}"
+    if not 1e-4 < max(abs(value), error) < 1e6:
+        return f"{value:.3g} ± {error:.{digits}g}"
+    places = int(np.clip(digits - 1 - np.floor(np.log10(error)), 0, 10))
+    return f"{value:.{places}f} ± {error:.{places}f}"
+
+
+def _loo(comparison: Comparison) -> Grid:
+    rows = []
+    for name, row in comparison.loo().iterrows():
+        doubt = "no" if row["high_k"] else "yes"
+        figures = [f"{row['elpd_loo']:.1f} ± {row['se']:.1f}", f"{row['p_loo']:.1f}"]
+        rows.append([str(name), *figures, f"{row['high_k']:.0f} of {row['rows']:.0f}", doubt])
+    caption = (
+        "Expected log predictive density of a row that is left out, estimated from the fit to all data by importance "
+        "sampling: larger is better. Where a row has a Pareto k above 0.7, the estimate is not to be trusted."
+    )
+    header = ["method", "elpd", "effective parameters", "rows with k > 0.7", "to be trusted"]
+    return Grid("Leave-one-out", caption, header, rows, 1)
+
+
+def _times(comparison: Comparison) -> Grid:
+    seconds, calls = comparison.preparation
+    rows = [
+        [
+            str(name),
+            f"{row['seconds']:.2f}",
+            f"{row['simulator_calls']:.0f}",
+            f"{row['ess']:.0f}",
+            f"{row['ess_per_second']:.3g}",
+        ]
+        for name, row in comparison.times().iterrows()
+    ]
+    caption = (
+        "Of the fit to all data; effective draws are those of the worst parameter. Before it, the methods share the "
+        f"search for the best fit: {seconds:.2g} s and {calls} simulator calls. The first use of trees or splines in a "
+        "process includes the time to load or compile them."
+    )
+    header = ["method", "seconds", "simulator calls", "effective draws", "these a second"]
+    return Grid("Work", caption, header, rows, 1)
+
+
+def _posterior_pictures(comparison: Comparison) -> Iterator[Picture]:
+    caption = "One colour a method: density, mean and 95 % interval."
+    yield Picture("Posteriors", caption, inline_svg(comparison.figure(), "posteriors"))
+    closer = compare_plots.closer_posteriors_figure(comparison.posteriors, WIDE)
+    if closer is not None:
+        caption = (
+            f"The same, closer: posteriors more than {WIDE:g} times as wide as the narrowest run out of the panel."
+        )
+        yield Picture("Posteriors, closer", caption, inline_svg(closer, "closer"))
+
+
+def _score_picture(comparison: Comparison) -> Picture | None:
+    if not comparison.held_out:
+        return None
+    caption = "Dots with two standard errors. Left is better for RMSE and CRPS; coverage should be at the dashed line."
+    return Picture("Scores", caption, inline_svg(comparison.score_figure(), "scores"))
+
+
+def _findings(comparison: Comparison) -> Iterator[tuple[str, Finding]]:
+    """Problems and notes with the methods they were found for, problems first; what all share is said once."""
+    methods: dict[Finding, list[str]] = {}
+    for name, posterior in comparison.posteriors.items():
+        for finding in posterior.check():
+            if finding.level != "fine":
+                methods.setdefault(finding, []).append(name)
+    for finding in sorted(methods, key=lambda one: one.level != "problem"):
+        names = methods[finding]
+        yield "all" if len(names) == len(comparison.posteriors) > 1 else ", ".join(names), finding
+
+
+def _settings(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    first = next(iter(comparison.posteriors.values()))
+    sizes, data = first.data["posterior"].sizes, first.data["constant_data"].sizes
+    yield "data", f"{data['point']} rows, {data['input']} input(s), {first.q} outcome(s)"
+    if comparison.fold_of_row is not None:
+        yield "folds", f"{comparison.fold_of_row.max() + 1}, at random, the same for every method"
+    yield "chains, draws, warm-up", f"{sizes['chain']} x {sizes['draw']}, {first.data.attrs['warmup']}"
+    yield "seed", str(comparison.seed)
+    for name, posterior in comparison.posteriors.items():
+        settings = flat_settings(json.loads(posterior.data.attrs["method"]))
+        words = (f"{key} {'chosen by the program' if value is None else value}" for key, value in settings.items())
+        yield f"method {name}", ", ".join(words)

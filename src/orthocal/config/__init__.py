@@ -1,0 +1,1 @@
+"""Files become objects: problems and campaigns in TOML."""

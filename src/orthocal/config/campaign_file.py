@@ -1,0 +1,162 @@
+"""A campaign as a TOML file: the simulator, its parameters, the design, the points and how to run it.
+
+See ``docs/campaigns.md`` for every key.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pandas as pd
+from pydantic import BeforeValidator, Field, ValidationError
+
+from ..arrays import Array
+from ..errors import ConfigError
+from ..execution.program import Program
+from ..runs.designs import design
+from .problem_file import Columns, Section, _columns, _in_words, _prior, _read_table, load_function
+
+
+class FunctionSection(Section):
+    function: str
+
+
+def _one_or_more(value: Any) -> Any:
+    return [value] if isinstance(value, str | int) else value
+
+
+class ProgramSection(Section):
+    command: str | list[str]
+    input_template: str | None = None
+    output: str = "output.csv"
+    columns: Annotated[list[str | int] | None, BeforeValidator(_one_or_more)] = None
+    files: list[str] = Field(default_factory=list)
+    folder: str | None = None
+    keep: Literal["none", "failed", "all"] = "none"
+
+
+class DesignSection(Section):
+    kind: Literal["sobol", "lhs", "grid"] = "sobol"
+    n: int | list[int] | None = None
+    seed: int = 0
+    bounds: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    file: str | None = None
+
+
+class PointsSection(Section):
+    file: str
+    columns: Columns
+
+
+class RunSection(Section):
+    store: str = "runs.db"
+    jobs: int | None = Field(default=None, ge=1)
+    cluster: str | None = None
+    timeout: float | None = Field(default=None, gt=0)
+    retries: int = Field(default=1, ge=0)
+
+
+class OutcomesSection(Section):
+    names: Columns
+
+
+class CampaignFile(Section):
+    """The whole file."""
+
+    simulator: FunctionSection | None = None
+    program: ProgramSection | None = None
+    parameters: dict[str, dict[str, Any]] = Field(min_length=1)
+    design: DesignSection
+    x: PointsSection
+    run: RunSection = RunSection()
+    outcomes: OutcomesSection | None = None
+    units: dict[str, str] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FileFunction:
+    """The function of ``file.py:function``, which each process loads for itself."""
+
+    reference: str
+    folder: Path
+
+    @cached_property
+    def _function(self) -> Callable[..., Any]:
+        return load_function(self.reference, self.folder)
+
+    def __call__(self, x: Array, theta: Array) -> Any:
+        return self._function(x, theta)
+
+    def __reduce__(self) -> tuple[type[FileFunction], tuple[str, Path]]:
+        # without the function itself: another process does not know its module
+        return FileFunction, (self.reference, self.folder)
+
+    def identity(self) -> tuple[str, str]:
+        """The reference, and a digest of the whole file, without its comments and layout."""
+        # a mistake in the file shows now, and not in every run
+        _ = self._function
+        text = (self.folder / self.reference.rpartition(":")[0]).read_text(encoding="utf-8")
+        return self.reference, hashlib.sha256(ast.unparse(ast.parse(text)).encode()).hexdigest()
+
+
+def read_campaign_file(path: str | Path) -> CampaignFile:
+    """Read and check a campaign file."""
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+    try:
+        config = CampaignFile.model_validate(content)
+    except ValidationError as error:
+        raise ConfigError(f"{path}: " + "; ".join(sorted({_in_words(one) for one in error.errors()}))) from None
+    if (config.simulator is None) == (config.program is None):
+        raise ConfigError(f"{path}: give either [simulator] or [program]")
+    return config
+
+
+def build_campaign(config: CampaignFile, folder: Path) -> dict[str, Any]:
+    """The arguments of ``oc.campaign`` that a file describes; its paths are relative to ``folder``."""
+    folder = folder.resolve()
+    run = config.run
+    points = _read_table(folder / config.x.file)
+    return {
+        "simulator": _simulator(config, folder),
+        "design": _design(config, folder),
+        "x": _columns(points, config.x.columns, config.x.file),
+        "store": folder / run.store,
+        "jobs": run.jobs,
+        "cluster": run.cluster,
+        "timeout": run.timeout,
+        "retries": run.retries,
+        "outcome_names": None if config.outcomes is None else config.outcomes.names,
+        "units": config.units,
+    }
+
+
+def _simulator(config: CampaignFile, folder: Path) -> FileFunction | Program:
+    if config.program is not None:
+        return Program(**config.program.model_dump(), base=folder)
+    if config.simulator is not None:
+        return FileFunction(config.simulator.function, folder)
+    raise ConfigError("give either [simulator] or [program]")
+
+
+def _design(config: CampaignFile, folder: Path) -> pd.DataFrame:
+    section, names = config.design, list(config.parameters)
+    priors = {name: _prior(name, settings) for name, settings in config.parameters.items()}
+    if section.file is not None:
+        if section.model_fields_set - {"file"}:
+            raise ConfigError("[design] with a file takes no other key")
+        return _columns(_read_table(folder / section.file), names, section.file)
+    if section.n is None:
+        raise ConfigError("[design] needs n, the number of runs, or a file")
+    return design(priors, section.n, section.kind, section.seed, section.bounds)

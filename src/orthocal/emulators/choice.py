@@ -1,0 +1,39 @@
+"""From a table of runs to an emulator: by name, by settings, by an object of the user's, or the best of all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..runs.table import RunTable
+from .base import Emulator
+from .fitting import LayoutChoice, fitted_emulator
+from .held_out import compare_emulators
+
+
+def emulate(
+    runs: RunTable,
+    emulator: Any = "auto",
+    layout: LayoutChoice = "auto",
+    components: int | None = None,
+    progress: bool = True,
+) -> Emulator:
+    """An emulator f_hat(x, theta) of the simulator that made ``runs``: it can be given to ``oc.Problem`` as simulator.
+
+    Parameters
+    ----------
+    emulator
+        ``"gp"``, ``"bart"``, ``"bmars"``, ``"forest"`` or ``"mlp"``; one of these with settings, for instance
+        ``oc.emulators.BART(draws=500)``; any object with ``fit(inputs, targets)`` and ``predict(inputs)``; or
+        ``"auto"`` (default), the one of ``oc.compare_emulators(runs)`` with the smallest error at held-out runs.
+    layout
+        ``"components"``: the output at common points is decomposed into principal components, whose scores are
+        learnt from theta; ``"stacked"``: outcomes are learnt from rows (x, theta). Default: what suits the emulator
+        and the table.
+    components
+        Number of components of each outcome; default: all that there are. Few are faster, and lose detail.
+    progress
+        Show progress on a terminal.
+    """
+    if isinstance(emulator, str) and emulator == "auto":
+        emulator = compare_emulators(runs, progress=progress).best
+    return fitted_emulator(runs, emulator, layout, components, progress)

@@ -1,0 +1,76 @@
+"""From a table of runs to an emulator: by name, by settings, by an object of the user's, or the best of all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ..errors import InputError
+from ..progress import progress_shown
+from ..runs.table import RunTable
+from .bart import BART
+from .base import Emulator, Regressor
+from .bmars import BMARS
+from .components import ComponentEmulator
+from .foreign import Foreign
+from .forest import Forest
+from .gp import GP
+from .mlp import MLP
+from .stacked import StackedEmulator
+
+EMULATORS: Mapping[str, type[Any]] = {"gp": GP, "bart": BART, "bmars": BMARS, "forest": Forest, "mlp": MLP}
+
+LayoutChoice = Literal["auto", "components", "stacked"]
+
+
+def fitted_emulator(
+    runs: RunTable, emulator: Any, layout: LayoutChoice = "auto", components: int | None = None, progress: bool = True
+) -> Emulator:
+    """The emulator of ``runs`` that was asked for; see ``oc.emulate``."""
+    name, regressor = regressor_by_name(emulator)
+    used = usable_runs(runs)
+    with progress_shown(progress), threadpool_limits(limits=1, user_api="blas"):
+        if chosen_layout(used, regressor, layout) == "stacked":
+            if components is not None:
+                raise InputError("components go with the layout 'components', and this one is stacked")
+            return StackedEmulator(name, used, regressor)
+        return ComponentEmulator(name, used, regressor, components)
+
+
+def regressor_by_name(emulator: Any) -> tuple[str, Regressor]:
+    """The name of an emulator, and its regressor."""
+    if isinstance(emulator, str):
+        if emulator not in EMULATORS:
+            raise InputError(f"there is no emulator {emulator!r}: give one of auto, {', '.join(EMULATORS)}")
+        return emulator, EMULATORS[emulator]()
+    for name, kind in EMULATORS.items():
+        if isinstance(emulator, kind):
+            return name, emulator
+    # a class of the user's may say which layout suits it
+    return type(emulator).__name__, emulator if hasattr(emulator, "layout") else Foreign(emulator)
+
+
+def usable_runs(runs: RunTable) -> RunTable:
+    """The runs that did not fail."""
+    if not isinstance(runs, RunTable):
+        raise InputError(f"runs is {type(runs).__name__}: give an oc.RunTable")
+    there = ~runs.failed
+    if there.sum() < 3:
+        raise InputError(f"{int(there.sum())} of {runs.s} runs have output: an emulator needs at least 3")
+    if not (np.ptp(runs.theta[there], axis=0) > 0).all():
+        name = runs.parameter_names[int(np.argmin(np.ptp(runs.theta[there], axis=0)))]
+        raise InputError(f"all runs have the same {name!r}: vary it, or leave it out of the table")
+    return runs if there.all() else runs.subset(there)
+
+
+def chosen_layout(runs: RunTable, regressor: Regressor, layout: str) -> str:
+    """The layout for these runs, where none is asked for."""
+    if layout not in ("auto", "components", "stacked"):
+        raise InputError(f"layout={layout!r}: give 'auto', 'components' or 'stacked'")
+    if layout != "auto":
+        return layout
+    many_holes = (~runs.complete).sum() > runs.s / 5
+    return "stacked" if runs.ragged or many_holes else str(getattr(regressor, "layout", "components"))

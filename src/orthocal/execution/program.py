@@ -1,0 +1,323 @@
+"""A simulator that is a program: its input file is written from a template, its output file is read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ..arrays import Array, as_floats
+from ..errors import InputError, SimulatorError
+
+#: characters of a program's last words that are kept
+LAST_WORDS = 2000
+#: what a command or a template may name besides the parameters
+PLACES = ("input", "output", "x", "folder")
+
+# Reads until the campaign says a word or is gone, even killed; then no program must run on.
+_GUARD = """
+import os, signal, sys
+if not sys.stdin.read():
+    os.killpg(int(sys.argv[1]), signal.SIGKILL)
+"""
+
+
+class Program:
+    """A program that computes f(x, theta); no shell is involved, and each run has a folder of its own.
+
+    Parameters
+    ----------
+    command
+        ``"mysim --fast {input} {output}"``, or a list of arguments. It is split first and filled in then, so that a
+        value cannot become two arguments. ``{name}`` or ``{name:.6f}`` is a parameter; ``{input}``, ``{output}``,
+        ``{x}`` and ``{folder}`` are the paths of the run's files. Other braces are left as they are.
+    input_template
+        A text file with such placeholders, which is written into the run's folder as ``{input}``. Without it
+        ``{input}`` is a CSV file with the parameters' names and values.
+    output
+        The file that the program writes, relative to the run's folder; or ``"stdout"``. By its ending ``.npy``,
+        ``.csv`` (with a header), else numbers separated by white space; one row a point of x.
+    columns
+        The outcomes' columns: names for CSV, numbers from 0 otherwise. Default: all, but a CSV's columns of inputs.
+    files
+        Files that the program needs, such as a script or a mesh: linked into the run's folder.
+    folder
+        Where the runs' folders are made; default: the system's place for temporary files.
+    keep
+        Which of the runs' folders stay: ``"none"`` (default), ``"failed"`` or ``"all"``.
+    base
+        Where relative paths start; default: the current folder.
+    """
+
+    def __init__(
+        self,
+        command: str | Sequence[str],
+        input_template: str | Path | None = None,
+        output: str = "output.csv",
+        columns: Sequence[str | int] | str | int | None = None,
+        files: Sequence[str | Path] = (),
+        folder: str | Path | None = None,
+        keep: Literal["none", "failed", "all"] = "none",
+        base: str | Path = ".",
+    ) -> None:
+        start = Path(base).resolve()
+        try:
+            parts = shlex.split(command) if isinstance(command, str) else [str(part) for part in command]
+        except ValueError as error:
+            raise InputError(f"command {command!r} cannot be split into arguments: {error}") from None
+        if not parts:
+            raise InputError('command is empty: give for instance "mysim {input} {output}"')
+        if "/" in parts[0] and "{" not in parts[0]:
+            # the program is started in the run's folder, where a relative path would mean another file
+            parts[0] = str(start / parts[0])
+        if keep not in ("none", "failed", "all"):
+            raise InputError(f'keep={keep!r}: give "none", "failed" or "all"')
+        if not output or Path(output).is_absolute() or ".." in Path(output).parts:
+            raise InputError(f'output={output!r}: give a file name relative to the run\'s folder, or "stdout"')
+        self.command = tuple(parts)
+        self.template, self.input_name = _template(None if input_template is None else start / input_template)
+        self.output = output
+        self.columns = [columns] if isinstance(columns, str | int) else None if columns is None else list(columns)
+        self.files = tuple(_existing(start / file) for file in files)
+        self.folder = None if folder is None else start / folder
+        self.keep = keep
+
+    def check(self, names: Sequence[str], here: bool) -> None:
+        """Whether the program can be run with these parameters; ``here``: on this machine."""
+        taken = [name for name in names if name in PLACES]
+        if taken:
+            raise InputError(f"parameter {taken[0]!r} has the name of a placeholder for a file: choose another")
+        uses_all = self.template is None and any("{input}" in part for part in self.command)
+        text = "\0".join([*self.command, self.template or ""])
+        unused = [name for name in names if not re.search(_placeholder([name]), text)]
+        if unused and not uses_all:
+            raise InputError(
+                f"parameter {unused[0]!r} is not used: neither the command nor the template has {{{unused[0]}}}"
+                + (" (in quotes, because of the space)" if " " in unused[0] else "")
+            )
+        try:
+            _filled(text, dict.fromkeys(names, 1.0))
+        except ValueError as error:
+            raise InputError(f"a placeholder has a format that does not suit a number: {error}") from None
+        if here and "{" not in self.command[0] and shutil.which(self.command[0]) is None:
+            raise InputError(f"there is no program {self.command[0]!r} that can be started")
+
+    def identity(self) -> tuple[str, str]:
+        """The program's name, and a digest of all that decides what it computes."""
+        total = hashlib.sha256()
+        for part in (*self.command, self.template or "", self.output, str(self.columns)):
+            total.update(part.encode() + b"\0")
+        own = [Path(self.command[0])] if Path(self.command[0]).is_file() else []
+        for path in (*own, *self.files):
+            if path.is_file():
+                total.update(path.read_bytes())
+        return f"program {Path(self.command[0]).name}", total.hexdigest()
+
+    def run(
+        self,
+        x: Array,
+        theta: dict[str, float],
+        input_names: Sequence[str],
+        timeout: float | None = None,
+        label: str = "run",
+        campaign: str = "",
+    ) -> Array:
+        """One run: (m,) or (m, k) numbers, or an error with the program's last words."""
+        try:
+            if self.folder is not None:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(prefix=f"{label}-", dir=self.folder))
+        except OSError as error:
+            raise SimulatorError(f"cannot make a folder for the run: {error}") from None
+        failed = True
+        try:
+            arguments = self._prepared(folder, x, theta, input_names)
+            _run(arguments, folder, timeout, campaign)
+            output = _read(self._output(folder), self.columns, input_names, len(x), folder)
+            failed = False
+            return output
+        except SimulatorError as error:
+            raise SimulatorError(f"{error}{'' if self.keep == 'none' else f' (files: {folder})'}") from None
+        finally:
+            if self.keep == "none" or (self.keep == "failed" and not failed):
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _output(self, folder: Path) -> Path:
+        return folder / ("stdout.txt" if self.output == "stdout" else self.output)
+
+    def _prepared(self, folder: Path, x: Array, theta: dict[str, float], input_names: Sequence[str]) -> list[str]:
+        """The run's files in place, and the arguments."""
+        places = {
+            "input": str(folder / self.input_name),
+            "output": str(self._output(folder)),
+            "x": str(folder / "x.csv"),
+            "folder": str(folder),
+        }
+        values: dict[str, Any] = {**places, **theta}
+        pd.DataFrame(x, columns=list(input_names)).to_csv(places["x"], index=False)
+        if self.template is None:
+            pd.DataFrame([theta]).to_csv(places["input"], index=False)
+        else:
+            Path(places["input"]).write_text(_filled(self.template, values), encoding="utf-8")
+        for file in self.files:
+            (folder / file.name).symlink_to(file)
+        Path(places["output"]).parent.mkdir(parents=True, exist_ok=True)
+        return [_filled(part, values) for part in self.command]
+
+
+def stop_programs(campaign: str) -> None:
+    """End every program that this process runs for a campaign, and start no more."""
+    with _lock:
+        _stopped.add(campaign)
+        for process in _running[campaign]:
+            if process.returncode is None:
+                end_group(process.pid)
+
+
+def end_group(leader: int) -> None:
+    """Kill a process and all that it started. It must not have been waited for: its number would be free again."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+_lock = Lock()
+_running: defaultdict[str, set[subprocess.Popen[bytes]]] = defaultdict(set)
+_stopped: set[str] = set()
+
+
+def _run(arguments: list[str], folder: Path, timeout: float | None, campaign: str) -> None:
+    # files, not pipes: a child that the program leaves behind could hold a pipe open for ever
+    with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
+        try:
+            process = subprocess.Popen(
+                arguments, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            raise SimulatorError(
+                f"cannot start {arguments[0]!r}: {getattr(error, 'strerror', None) or error}"
+            ) from None
+        with process, _listed(process, campaign), _guarded(process.pid):
+            try:
+                code = process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                end_group(process.pid)
+                raise SimulatorError(f"no result after {timeout:g} s (time-out){_last_words(folder)}") from None
+            except BaseException:
+                end_group(process.pid)
+                raise
+    if code < 0:
+        name = signal.strsignal(-code) or "unknown"
+        raise SimulatorError(f"the program was ended by signal {-code} ({name}){_last_words(folder)}")
+    if code:
+        raise SimulatorError(f"the program ended with code {code}{_last_words(folder)}")
+
+
+@contextmanager
+def _listed(process: subprocess.Popen[bytes], campaign: str) -> Iterator[None]:
+    """Known to ``stop_programs`` while it runs."""
+    with _lock:
+        _running[campaign].add(process)
+        if campaign in _stopped:
+            end_group(process.pid)
+    try:
+        yield
+    finally:
+        with _lock:
+            _running[campaign].discard(process)
+
+
+@contextmanager
+def _guarded(leader: int) -> Iterator[None]:
+    """End the program should this process be killed: a program left behind would run beside its own repetition."""
+    guard = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _GUARD, str(leader)],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        with suppress(BrokenPipeError):
+            guard.communicate(b"done")
+
+
+def _last_words(folder: Path) -> str:
+    with (folder / "stderr.txt").open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_WORDS))
+        words = file.read().decode(errors="replace").strip()
+    return f": {words}" if words else ", and said nothing on standard error"
+
+
+def _placeholder(names: Sequence[str]) -> str:
+    return r"\{(" + "|".join(re.escape(name) for name in names) + r")(?::([^{}]*))?\}"
+
+
+def _filled(text: str, values: dict[str, Any]) -> str:
+    """The text with the values in their places, numbers with all their digits."""
+
+    def value(found: re.Match[str]) -> str:
+        given = values[found[1]]
+        return format(given, found[2]) if found[2] else given if isinstance(given, str) else repr(float(given))
+
+    return re.sub(_placeholder(list(values)), value, text)
+
+
+def _template(path: Path | None) -> tuple[str | None, str]:
+    """A template's text, and the name of the file that is made from it."""
+    if path is None:
+        return None, "parameters.csv"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read the template {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"the template {path} is not a text file in UTF-8") from None
+    return text, path.stem if path.suffix in (".template", ".tmpl") else path.name
+
+
+def _existing(path: Path) -> Path:
+    if not path.exists():
+        raise InputError(f"there is no file {path}, which the program needs")
+    return path
+
+
+def _read(path: Path, columns: list[str | int] | None, input_names: Sequence[str], m: int, folder: Path) -> Array:
+    """The outcomes of an output file, (m, k)."""
+    if not path.is_file():
+        raise SimulatorError(f"the program did not write {path.name}{_last_words(folder)}")
+    try:
+        if path.suffix == ".npy":
+            table: Any = np.load(path, allow_pickle=False)
+        elif path.suffix == ".csv":
+            table = pd.read_csv(path, skipinitialspace=True).rename(columns=lambda name: str(name).strip())
+            chosen = [one for one in table.columns if one not in input_names] if columns is None else columns
+            absent = [str(one) for one in chosen if str(one) not in table.columns]
+            if absent:
+                raise SimulatorError(f"{path.name} has no column {absent[0]!r}; there are: {', '.join(table.columns)}")
+            return as_floats(table[[str(one) for one in chosen]], path.name)
+        else:
+            table = np.loadtxt(path, ndmin=2)
+            # all numbers on one line
+            table = table.T if table.shape[0] == 1 and m > 1 else table
+        output = as_floats(table, path.name)
+        if columns is None:
+            return output
+        return output.reshape(len(output), -1)[:, [int(one) for one in columns]]
+    except (OSError, ValueError, IndexError, KeyError, TypeError) as error:
+        raise SimulatorError(f"{path.name} cannot be read: {error}") from None

@@ -1,0 +1,95 @@
+"""What our SQLite files share: marks, locks and transactions, and errors that say what to do."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ..errors import KEPT, FileError
+
+
+class SqliteFile:
+    """A file that is open until ``close``; a subclass says what is in it."""
+
+    #: four letters that mark the file as ours, the version of its tables, and the tables
+    mark: bytes
+    version: int
+    tables: str
+    #: for errors: what the file is, what is said of another one, and what to do
+    kind: str
+    foreign: str
+    cure: str
+    #: whether who has opened it keeps all others away, also those who only read
+    alone: bool
+
+    def __init__(self, path: Path, patience: float, busy: str, create: bool = True) -> None:
+        """Wait ``patience`` seconds for another program that has the file; ``busy`` is the error after that."""
+        self.path, self._busy = path, busy
+        with self._plain_errors():
+            self._connection = sqlite3.connect(path, timeout=patience, isolation_level=None)
+            try:
+                self._prepare(create)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _prepare(self, create: bool) -> None:
+        marks = {"application_id": int.from_bytes(self.mark, "big"), "user_version": self.version}
+        if self.alone:
+            # the lock of the first transaction is kept until the connection closes
+            self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        if create:
+            with self._transaction():
+                if not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    for statement in (*self.tables.split(";"), *(f"PRAGMA {name} = {marks[name]}" for name in marks)):
+                        self._connection.execute(statement)
+        if any(self._connection.execute(f"PRAGMA {name}").fetchone()[0] != marks[name] for name in marks):
+            raise FileError(f"{self.path} {self.foreign}: {self.cure}")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN EXCLUSIVE" if self.alone else "BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            # a failed COMMIT may or may not have ended the transaction
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        """SQLite's errors in words that say what to do."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise FileError(self._in_words(error)) from None
+
+    def _in_words(self, error: sqlite3.Error) -> str:
+        # extended codes have the primary one in their last byte
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        return {
+            sqlite3.SQLITE_BUSY: self._busy,
+            sqlite3.SQLITE_NOTADB: f"{self.path} is not a {self.kind}: {self.cure}",
+            sqlite3.SQLITE_CORRUPT: f"{self.path} is damaged ({error}): {self.cure}",
+            sqlite3.SQLITE_FULL: f"cannot write {self.path}, the disk is full; {KEPT}",
+            sqlite3.SQLITE_IOERR: f"cannot read or write {self.path} ({error}), is the disk full? {KEPT}",
+            sqlite3.SQLITE_CANTOPEN: f"cannot open {self.path}: it or its folder cannot be written",
+            sqlite3.SQLITE_READONLY: f"cannot write {self.path}: it is read-only",
+        }.get(code, f"{self.path}: {error}")

@@ -1,0 +1,39 @@
+"""Pictures in a page: figures as SVG inside of the HTML, so that the page is one file."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import NamedTuple
+
+import matplotlib as mpl
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from .style import STYLE
+
+
+class Picture(NamedTuple):
+    """A figure of a page: heading, what it shows, and the SVG itself."""
+
+    title: str
+    caption: str
+    svg: Markup
+
+
+def picture(title: str, caption: str, figure: Figure) -> Picture:
+    """A figure with its heading and what it shows."""
+    return Picture(title, caption, inline_svg(figure, prefix=title.lower().replace(" ", "-")))
+
+
+def inline_svg(figure: Figure, prefix: str) -> Markup:
+    """The figure as an SVG element; ids get a prefix, since several figures share a page."""
+    stream = io.StringIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+    svg = stream.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
+    svg = re.sub(r'((?:xlink:)?href="#|url\(#)', rf"\1{prefix}-", svg)
+    # matplotlib escapes every text it draws
+    return Markup(svg)

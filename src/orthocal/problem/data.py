@@ -1,0 +1,116 @@
+"""Field data: inputs ``x`` (n, d) and outcomes ``y`` (n, q), checked once and for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..arrays import Array, BoolArray, as_columns, as_floats, checked_names
+from ..errors import InputError
+
+
+@dataclass(frozen=True)
+class FieldData:
+    """Field data as every other module uses them.
+
+    Attributes
+    ----------
+    x
+        Inputs, (n, d).
+    y
+        Outcomes, (n, q); NaN where a cell is missing.
+    input_names, outcome_names
+        One name a column.
+    flat_x
+        Whether the user gave ``x`` as a vector: the simulator is then called with vectors too.
+    """
+
+    x: Array
+    y: Array
+    input_names: tuple[str, ...]
+    outcome_names: tuple[str, ...]
+    flat_x: bool
+
+    @cached_property
+    def observed(self) -> BoolArray:
+        """Which cells of y are there, (n, q)."""
+        return ~np.isnan(self.y)
+
+    @property
+    def n(self) -> int:
+        return len(self.x)
+
+    @property
+    def d(self) -> int:
+        return int(self.x.shape[1])
+
+    @property
+    def q(self) -> int:
+        return int(self.y.shape[1])
+
+
+def field_data(
+    x: Any, y: Any, input_names: Sequence[str] | str | None, outcome_names: Sequence[str] | str | None
+) -> FieldData:
+    """Check the field data; names come from pandas objects where none are given."""
+    inputs, outcomes = as_columns(x, "x"), as_columns(y, "y")
+    if len(inputs) != len(outcomes):
+        raise InputError(f"x has {len(inputs)} rows but y has {len(outcomes)}: give one row a field observation")
+    if inputs.size == 0 or outcomes.size == 0:
+        raise InputError("x and y hold no data")
+    _refuse_non_finite(inputs, "x", "the inputs of every observation must be known")
+    infinite = np.isinf(outcomes)
+    if infinite.any():
+        row = int(np.flatnonzero(infinite.any(axis=1))[0])
+        raise InputError(f"y is infinite in row {row}: set a cell to NaN where its measurement is missing")
+    observed = ~np.isnan(outcomes)
+    names = checked_names(_or_columns(outcome_names, y), outcomes.shape[1], "outcome_names", "y")
+    for name, column in zip(names, observed.T, strict=True):
+        if not column.any():
+            raise InputError(f"outcome {name!r} has no observation, all its cells are NaN: leave it out")
+    return FieldData(
+        x=inputs,
+        y=outcomes,
+        input_names=checked_names(_or_columns(input_names, x), inputs.shape[1], "input_names", "x"),
+        outcome_names=names,
+        flat_x=np.ndim(x) == 1,
+    )
+
+
+def new_inputs(x_new: Any, input_names: tuple[str, ...]) -> Array:
+    """Inputs for a prediction: (m, d), finite. A pandas table is read by the names of its columns."""
+    d = len(input_names)
+    if isinstance(x_new, pd.DataFrame) and set(map(str, x_new.columns)) >= set(input_names):
+        x_new = x_new.rename(columns=str)[list(input_names)]
+    elif isinstance(x_new, pd.DataFrame) and d > 1:
+        raise InputError(f"x_new has the columns {list(x_new.columns)}: give {list(input_names)}")
+    if d == 1:
+        inputs = as_columns(x_new, "x_new") if np.ndim(x_new) else as_floats([[x_new]], "x_new")
+    else:
+        inputs = np.atleast_2d(as_floats(x_new, "x_new"))
+    if inputs.ndim != 2 or inputs.shape[1] != d or not len(inputs):
+        raise InputError(f"x_new has shape {np.shape(x_new)}: give one row a point and {d} columns")
+    _refuse_non_finite(inputs, "x_new", "give finite inputs")
+    return inputs
+
+
+def _refuse_non_finite(array: Array, name: str, advice: str) -> None:
+    rows = np.flatnonzero(~np.isfinite(array).all(axis=1))
+    if rows.size:
+        raise InputError(
+            f"{name} has NaN or infinite values in {rows.size} of {len(array)} rows, "
+            f"the first is row {rows[0]}: {advice}"
+        )
+
+
+def _or_columns(names: Sequence[str] | str | None, value: Any) -> Sequence[str] | str | None:
+    if names is None and isinstance(value, pd.DataFrame):
+        return [str(column) for column in value.columns]
+    if names is None and isinstance(value, pd.Series) and value.name is not None:
+        return str(value.name)
+    return names

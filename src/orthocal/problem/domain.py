@@ -1,0 +1,174 @@
+"""Where the simulator is judged: the measure P_x, as nodes and weights.
+
+An integral over the domain is ``∫ h dP_x ≈ sum_r w_r h(x_r)`` with weights that sum to one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.spatial import cKDTree
+from scipy.stats import qmc
+
+from ..arrays import Array, as_columns, as_floats, unique_rows
+from ..errors import InputError
+
+#: Gauss–Legendre nodes a dimension, the paper's choice for one input
+LEGENDRE_NODES = 15
+#: scrambled Sobol nodes for more than two inputs
+SOBOL_NODES = 256
+
+
+class Rule(NamedTuple):
+    """A quadrature rule: ``nodes`` (m, d) and ``weights`` (m,) that sum to one."""
+
+    nodes: Array
+    weights: Array
+
+
+class Domain(Protocol):
+    """A region with a measure on it."""
+
+    def check(self, x: Array) -> None:
+        """Raise an error where ``x`` does not lie in the domain."""
+
+    def rules(self, d: int) -> tuple[Rule, Rule | None]:
+        """The quadrature rule, and a coarser one to estimate its error."""
+
+    def volumes(self, x: Array) -> Array:
+        """The share of the measure nearest to each row of ``x``; equal rows share theirs."""
+
+    def bounds(self, d: int) -> tuple[Array, Array]:
+        """Lower and upper corner, (d,) each."""
+
+
+class Box:
+    """The box between ``lower`` and ``upper`` with the uniform measure.
+
+    Parameters
+    ----------
+    lower, upper
+        The corners; a number stands for every input.
+    nodes
+        Gauss–Legendre nodes a dimension (one or two inputs, default 15) or the number of
+        scrambled Sobol nodes (more inputs, default 256).
+    """
+
+    def __init__(self, lower: Any, upper: Any, nodes: int | None = None) -> None:
+        self.lower = np.atleast_1d(as_floats(lower, "the lower corner of the box"))
+        self.upper = np.atleast_1d(as_floats(upper, "the upper corner of the box"))
+        self.nodes = nodes
+        if self.lower.ndim > 1 or self.upper.ndim > 1:
+            raise InputError("the corners of a box are numbers or one number an input")
+        if not (np.isfinite(self.lower).all() and np.isfinite(self.upper).all()):
+            raise InputError("the corners of a box must be finite")
+        if len({self.lower.size, self.upper.size} - {1}) > 1:
+            raise InputError(f"Box({lower}, {upper}): the corners have {self.lower.size} and {self.upper.size} numbers")
+        if not np.all(self.lower < self.upper):
+            raise InputError(f"Box({lower}, {upper}) is empty: every upper bound must exceed its lower bound")
+        if nodes is not None and (not isinstance(nodes, int | np.integer) or nodes < 2):
+            raise InputError(f"nodes={nodes}: a quadrature rule needs a whole number of nodes, at least 2")
+
+    def __repr__(self) -> str:
+        corners = (", ".join(f"{value:g}" for value in corner) for corner in (self.lower, self.upper))
+        return "Box({}, {})".format(*(text if "," not in text else f"[{text}]" for text in corners))
+
+    def bounds(self, d: int) -> tuple[Array, Array]:
+        for corner in (self.lower, self.upper):
+            if corner.size not in (1, d):
+                raise InputError(f"the box has {corner.size} dimensions but x has {d} inputs")
+        return np.broadcast_to(self.lower, d).copy(), np.broadcast_to(self.upper, d).copy()
+
+    def check(self, x: Array) -> None:
+        lower, upper = self.bounds(x.shape[1])
+        # numbers that were once single precision may miss a corner by rounding
+        room = 1e-6 * (upper - lower)
+        rows = np.flatnonzero(((x < lower - room) | (x > upper + room)).any(axis=1))
+        if rows.size:
+            raise InputError(
+                f"{rows.size} of {len(x)} rows of x lie outside the domain {self!r}, the first is row {rows[0]}, "
+                f"x = {x[rows[0]].tolist()}: widen the domain or leave these rows out"
+            )
+
+    def rules(self, d: int) -> tuple[Rule, Rule | None]:
+        if d <= 2:
+            count = self.nodes or LEGENDRE_NODES
+            return self._legendre(d, count), self._legendre(d, (count + 1) // 2)
+        fine = self._sobol(d, self.nodes or SOBOL_NODES)
+        half = (len(fine.nodes) + 1) // 2
+        # the first half of a Sobol sequence is itself one
+        return fine, Rule(fine.nodes[:half], np.full(half, 1.0 / half))
+
+    def volumes(self, x: Array) -> Array:
+        rows, (place,) = unique_rows(x)
+        shares = self._cells(rows) if x.shape[1] == 1 else self._counted_cells(rows)
+        return (shares / np.bincount(place))[place]
+
+    def _legendre(self, d: int, count: int) -> Rule:
+        lower, upper = self.bounds(d)
+        points, weights = np.polynomial.legendre.leggauss(count)
+        grids = np.meshgrid(*[(points + 1) / 2] * d, indexing="ij")
+        shares = np.meshgrid(*[weights / 2] * d, indexing="ij")
+        unit = np.stack([grid.ravel() for grid in grids], axis=1)
+        return Rule(lower + unit * (upper - lower), np.prod(shares, axis=0).ravel())
+
+    def _sobol(self, d: int, count: int) -> Rule:
+        lower, upper = self.bounds(d)
+        # a fixed seed: the rule belongs to the problem, not to the run
+        points = qmc.Sobol(d, rng=np.random.default_rng(0)).random_base2(int(np.ceil(np.log2(count))))
+        return Rule(lower + points[:count] * (upper - lower), np.full(count, 1.0 / count))
+
+    def _cells(self, rows: Array) -> Array:
+        """Lengths of the Voronoi cells of sorted distinct points, clipped to the box."""
+        lower, upper = self.bounds(1)
+        middles = np.clip((rows[1:, 0] + rows[:-1, 0]) / 2, lower, upper)
+        return np.diff(np.concatenate([lower, middles, upper])) / (upper - lower)
+
+    def _counted_cells(self, rows: Array) -> Array:
+        """Volumes of the Voronoi cells, by counting Sobol points by nearest neighbour."""
+        lower, upper = self.bounds(rows.shape[1])
+        count = max(2**14, 128 * len(rows))
+        points = self._sobol(rows.shape[1], count).nodes
+        _, nearest = cKDTree((rows - lower) / (upper - lower)).query((points - lower) / (upper - lower))
+        return np.bincount(nearest, minlength=len(rows)) / count
+
+
+class Points:
+    """Any measure, given as ``nodes`` (m, d) and non-negative ``weights`` (m,), for instance bins and areas.
+
+    The weights are scaled to sum to one; without them all nodes weigh the same.
+    """
+
+    def __init__(self, nodes: Any, weights: Any = None) -> None:
+        self.nodes = as_columns(nodes, "nodes")
+        count = len(self.nodes)
+        self.weights = np.ones(count) if weights is None else as_floats(weights, "weights")
+        if self.weights.shape != (count,):
+            raise InputError(f"there are {count} nodes but weights has shape {self.weights.shape}: give one a node")
+        if not (np.isfinite(self.nodes).all() and np.isfinite(self.weights).all()):
+            raise InputError("nodes and weights must be finite")
+        if (self.weights < 0).any() or self.weights.sum() <= 0:
+            raise InputError("weights must not be negative, and not all zero")
+        self.weights = self.weights / self.weights.sum()
+
+    def __repr__(self) -> str:
+        return f"Points({len(self.nodes)} nodes)"
+
+    def check(self, x: Array) -> None:
+        if self.nodes.shape[1] != x.shape[1]:
+            raise InputError(f"the nodes have {self.nodes.shape[1]} dimensions but x has {x.shape[1]} inputs")
+
+    def bounds(self, d: int) -> tuple[Array, Array]:
+        return self.nodes.min(axis=0), self.nodes.max(axis=0)
+
+    def rules(self, d: int) -> tuple[Rule, Rule | None]:
+        return Rule(self.nodes, self.weights), None
+
+    def volumes(self, x: Array) -> Array:
+        rows, (place,) = unique_rows(x)
+        spread = np.ptp(self.nodes, axis=0)
+        scale = np.where(spread > 0, spread, 1.0)
+        _, nearest = cKDTree(rows / scale).query(self.nodes / scale)
+        shares = np.bincount(nearest, weights=self.weights, minlength=len(rows))
+        return (shares / np.bincount(place))[place]

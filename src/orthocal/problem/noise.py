@@ -1,0 +1,190 @@
+"""The noise of the field data: its covariance, known or estimated, and the whitening it defines.
+
+Whitened coordinates are T y with T = P^(-1/2) V^(-1/2), where Sigma_F = V^(1/2) P V^(1/2), V the variances and
+P the correlations. Unlike Sigma_F^(-1/2) or a Cholesky factor, T follows both a change of an outcome's unit and
+a change of the outcomes' order.
+
+What an observation says about the whitened outcomes is a precision matrix of its own: the identity for a complete row
+with the covariance Sigma_F, another one for a row with missing cells or with errors of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array, BoolArray, as_columns, as_floats, is_positive_definite, is_symmetric
+from ..errors import InputError
+
+#: a smaller share of a matrix's diagonal is rounding
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The noise e_i ~ N(0, Sigma_i) of every observation.
+
+    Attributes
+    ----------
+    cov
+        Sigma_F, (q, q): the covariance, or that of a typical point where it differs between points.
+    observed
+        (n, q), which cells of y are there.
+    source
+        ``"known"``, ``"estimated"`` or ``"sampled"``; sampled noise starts at ``cov``.
+    by_point
+        Sigma_i, (n, q, q), where the covariance differs between points.
+    """
+
+    cov: Array
+    observed: BoolArray
+    source: str
+    by_point: Array | None = None
+
+    @cached_property
+    def whitener(self) -> Array:
+        """T, (q, q): T cov T' = I."""
+        sd = np.sqrt(np.diag(self.cov))
+        values, vectors = np.linalg.eigh(self.cov / np.outer(sd, sd))
+        return np.asarray((vectors / np.sqrt(values)) @ vectors.T / sd)
+
+    @cached_property
+    def unwhitener(self) -> Array:
+        """The inverse of T."""
+        return np.linalg.inv(self.whitener)
+
+    @cached_property
+    def precision(self) -> Array:
+        """What each row says about the whitened outcomes, (n, q, q): the identity for a complete, typical row.
+
+        It takes nothing from a missing cell, so any number may stand there.
+        """
+        q = len(self.cov)
+        back = self.unwhitener
+        own = observed_precision(self.cov if self.by_point is None else self.by_point, self.observed)
+        whole = np.einsum("ji,njk,kl->nil", back, own, back)
+        if self.by_point is None:
+            whole[self.observed.all(axis=1)] = np.eye(q)
+        size = np.sqrt(np.einsum("nii->ni", whole))
+        return np.where(np.abs(whole) > ROUNDING * size[:, :, None] * size[:, None, :], whole, 0.0)
+
+    @cached_property
+    def coupled(self) -> bool:
+        """Whether some row mixes the whitened outcomes."""
+        return bool((self.precision[:, ~np.eye(len(self.cov), dtype=bool)]).any())
+
+    @property
+    def variances(self) -> Array:
+        """Noise variance of each whitened outcome given the others, (n, q); infinite where a row says nothing.
+
+        Where the noise is sampled, the errors of missing cells are drawn with it and every row is complete.
+        """
+        if self.source == "sampled":
+            return np.ones(self.observed.shape)
+        with np.errstate(divide="ignore"):
+            return np.asarray(1 / np.einsum("nii->ni", self.precision))
+
+
+def observed_precision(cov: Array, observed: BoolArray) -> Array:
+    """E' (E cov E')^-1 E for each row, (n, q, q), where E picks its observed cells; cov is (q, q) or (n, q, q)."""
+    n, q = observed.shape
+    each = np.broadcast_to(cov, (n, q, q))
+    result = np.zeros((n, q, q))
+    patterns, pattern_of_row = np.unique(observed, axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        rows = np.flatnonzero(pattern_of_row.ravel() == number)
+        cells = np.flatnonzero(pattern)
+        part = each[np.ix_(rows, cells, cells)] if cov.ndim == 3 else cov[np.ix_(cells, cells)][None]
+        result[np.ix_(rows, cells, cells)] = np.linalg.inv(part)
+    return result
+
+
+def known_noise(noise_cov: Any, observed: BoolArray) -> Noise:
+    """Noise from the user's variance(s): a number, (q,), (q, q) or (n, q, q)."""
+    n, q = observed.shape
+    given = as_floats(noise_cov, "noise_cov")
+    if given.ndim == 3 and given.shape == (n, q, q):
+        return _noise_by_point(given, observed)
+    if not np.isfinite(given).all():
+        raise InputError("noise_cov must be finite")
+    if given.ndim == 0:
+        cov: Array = np.eye(q) * given
+    elif given.shape == (q,):
+        cov = np.diag(given)
+    elif given.shape == (q, q):
+        cov = given
+    else:
+        given_as = " x ".join(map(str, given.shape))
+        variances = "one variance" if q == 1 else f"a ({q}, {q}) matrix, {q} variances"
+        raise InputError(
+            f"y has {q} outcome{'s' * (q > 1)} but noise_cov is {given_as}: give {variances}, "
+            f'one matrix a point ({n}, {q}, {q}), "estimate" or "sample"'
+        )
+    _check_covariance(cov, "noise_cov")
+    return Noise(cov, observed, "known")
+
+
+def noise_from_errors(y_err: Any, observed: BoolArray) -> Noise:
+    """Independent noise from the standard deviation of every cell: a number for all, (n,) or (n, q)."""
+    errors = np.full(observed.shape, float(y_err)) if np.ndim(y_err) == 0 else as_columns(y_err, "y_err")
+    if errors.shape != observed.shape:
+        raise InputError(
+            f"y_err has shape {np.shape(y_err)} but y has {len(observed)} rows and {observed.shape[1]} columns: "
+            "give one standard deviation for every cell of y"
+        )
+    wrong = observed & ~(np.isfinite(errors) & (errors > 0))
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise InputError(
+            f"y_err is {errors[row, column]:g} in row {row}, column {column} ({wrong.sum()} such cells): an error must "
+            "be positive and finite; set y to NaN where a measurement cannot be trusted"
+        )
+    # what stands at a missing cell has no effect
+    sd = np.where(observed, errors, 1.0)
+    if (sd == sd[0]).all() and observed.all():
+        return Noise(np.diag(sd[0] ** 2), observed, "known")
+    return _noise_by_point(np.einsum("ni,ij->nij", sd**2, np.eye(sd.shape[1])), observed)
+
+
+def _noise_by_point(given: Array, observed: BoolArray) -> Noise:
+    """Noise with a covariance of its own for each point; only what belongs to observed cells is looked at."""
+    q = observed.shape[1]
+    # an unobserved cell gets variance one and no correlation
+    both = observed[:, :, None] & observed[:, None, :]
+    covs = np.where(both, given, np.eye(q))
+    for row, cov in enumerate(covs):
+        if not np.isfinite(cov).all():
+            raise InputError(f"noise_cov is not finite in row {row}")
+        if q == 1 and cov[0, 0] <= 0:
+            raise InputError(f"noise_cov is not positive in row {row}: give the variance of every observation")
+        _check_covariance(cov, f"noise_cov in row {row}")
+    variances = np.einsum("nii->ni", covs)
+    seen = np.maximum(observed.sum(axis=0), 1)
+    sd = np.exp(0.5 * np.where(observed, np.log(variances), 0.0).sum(axis=0) / seen)
+    root = np.sqrt(variances)
+    correlation = (covs / (root[:, :, None] * root[:, None, :])).sum(axis=0)
+    pairs = np.maximum(both.sum(axis=0), 1)
+    # a mean of correlation matrices is one; where pairs are rarely seen together, their mean may be too strong
+    typical = made_definite(np.where(np.eye(q) > 0, 1.0, correlation / pairs))
+    return Noise(typical * np.outer(sd, sd), observed, "known", covs)
+
+
+def made_definite(correlation: Array, least: float = 1e-3) -> Array:
+    """The correlation matrix, drawn towards the identity as far as its smallest eigenvalue needs it."""
+    smallest = float(np.linalg.eigvalsh(correlation)[0])
+    if smallest >= least:
+        return correlation
+    share = (1 - least) / (1 - smallest)
+    return np.asarray(share * correlation + (1 - share) * np.eye(len(correlation)))
+
+
+def _check_covariance(cov: Array, name: str) -> None:
+    if len(cov) == 1 and cov[0, 0] <= 0:
+        raise InputError(f"{name} is {cov[0, 0]:g}: a variance must be positive")
+    if not is_symmetric(cov):
+        raise InputError(f"{name} is not symmetric: a covariance matrix equals its transpose")
+    if not is_positive_definite(cov):
+        raise InputError(f"{name} is not positive definite: check its variances and correlations")

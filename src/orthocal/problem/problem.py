@@ -1,0 +1,361 @@
+"""A calibration problem: all that is known before the bias is modelled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ..arrays import Array, BoolArray, as_floats, is_positive_definite, is_symmetric
+from ..errors import IdentifiabilityError, InputError
+from ..projection import Sensitivity, gram_matrix, quadrature_error, sensitivity
+from .data import field_data
+from .domain import Box, Domain, Rule
+from .minima import Minimum, find_minima
+from .noise import Noise, known_noise, noise_from_errors, observed_precision
+from .noise_estimate import LowRankNoise, estimated_noise
+from .parameters import Distribution, Parameters
+from .simulator import BoundSimulator, Simulator
+
+#: starts of the search for theta_tilde
+STARTS = 32
+
+
+class Problem:
+    """Field data, a simulator with its parameters, and where it is judged.
+
+        y_i = f(x_i, theta) + b(x_i) + e_i,  e_i ~ N(0, Sigma_F)
+        theta* = argmin_t ∫ (y_R - f(., t))' W (y_R - f(., t)) dP_x
+
+    Parameters
+    ----------
+    x, y
+        Field data, (n, d) and (n,) or (n, q); arrays or pandas objects. NaN in y is a missing cell: the rest of its
+        row is used, and nothing is put in its place.
+    simulator
+        ``f(x, theta)`` that returns (m,) or (m, q), or an ``oc.Simulator`` with a chosen gradient. It is called
+        with vectors if x is a vector.
+    parameters
+        Name -> frozen ``scipy.stats`` distribution, the priors of theta in native units.
+    domain
+        ``oc.Box`` or ``oc.Points``: the measure P_x. Default: the smallest box around x.
+    noise_cov
+        Covariance of the noise: a number, (q,), (q, q) or one matrix a point, (n, q, q); ``"estimate"`` (default)
+        for what Gaussian-process regressions of y on x leave; ``oc.LowRankNoise(rank)`` for the same with few factors,
+        for many outcomes; ``"sample"`` to draw it together with theta and the bias, starting from the estimate.
+    y_err
+        Standard deviation of every cell, a number, (n,) or (n, q), instead of ``noise_cov``: independent errors.
+    loss_weight
+        W: ``"noise-precision"`` (default), ``"identity"`` or a (q, q) matrix. For one outcome they mean the same.
+    outcome_names, input_names
+        Names of the columns of y and x; taken from pandas objects where not given.
+    starts
+        Number of starts of the search for theta_tilde, or the starts themselves, (s, p).
+    emulator_error
+        Add the variance of the emulator's error at theta_tilde to the noise of every point; ``simulator`` must be an
+        emulator that has one.
+    """
+
+    def __init__(
+        self,
+        x: Any,
+        y: Any,
+        simulator: Any,
+        parameters: Mapping[str, Distribution],
+        domain: Domain | None = None,
+        noise_cov: Any = "estimate",
+        loss_weight: Any = "noise-precision",
+        outcome_names: Sequence[str] | str | None = None,
+        input_names: Sequence[str] | str | None = None,
+        starts: Any = STARTS,
+        y_err: Any = None,
+        emulator_error: bool = False,
+    ) -> None:
+        self.data = field_data(x, y, input_names, outcome_names)
+        self.parameters = Parameters(parameters)
+        self.simulator = BoundSimulator(simulator, self.parameters.support, self.data.q, self.data.flat_x)
+        _check_emulator(simulator, self.parameters.names, emulator_error, noise_cov)
+        self._emulator = simulator if emulator_error else None
+        cells = int(self.data.observed.sum())
+        if cells < self.parameters.p:
+            raise IdentifiabilityError(
+                f"{cells} observations cannot determine {self.parameters.p} parameters: "
+                "give more data or fix some parameters"
+            )
+        if domain is not None and not hasattr(domain, "rules"):
+            raise InputError(f"domain={domain!r}: give oc.Box(lower, upper) or oc.Points(nodes, weights)")
+        self.domain_given = domain is not None
+        self.domain = _bounding_box(self.data.x) if domain is None else domain
+        self.domain.check(self.data.x)
+        self._noise_cov = _checked_noise(noise_cov, y_err, self.data.observed)
+        self.loss_weight = loss_weight if isinstance(loss_weight, str) else "matrix"
+        self._weight = _checked_weight(loss_weight, self.data.q)
+        self._starts = self._checked_starts(starts)
+
+    @cached_property
+    def noise(self) -> Noise:
+        """The noise, estimated on first use where it is not given, with the emulator's error where that was asked for.
+
+        The error says nothing about the field data, so it changes neither W nor theta_tilde.
+        """
+        own = self._own_noise
+        if self._emulator is None:
+            return own
+        var = self._emulator.variance(self.data.x, self.theta_tilde)
+        each = own.cov if own.by_point is None else own.by_point
+        return replace(own, by_point=each + var[:, :, None] * np.eye(self.data.q))
+
+    @cached_property
+    def _own_noise(self) -> Noise:
+        """The noise of the field data alone."""
+        if isinstance(self._noise_cov, Noise):
+            return self._noise_cov
+        low_rank = self._noise_cov if isinstance(self._noise_cov, LowRankNoise) else None
+        estimate = estimated_noise(self.data, self.span, low_rank)
+        return replace(estimate, source="sampled") if self._noise_cov == "sample" else estimate
+
+    @cached_property
+    def weight(self) -> Array:
+        """W, (q, q)."""
+        if isinstance(self._weight, str):
+            return np.linalg.inv(self._own_noise.cov) if self._weight == "noise-precision" else np.eye(self.data.q)
+        return self._weight
+
+    @cached_property
+    def span(self) -> Array:
+        """Width of the domain in each input, (d,)."""
+        lower, upper = self.domain.bounds(self.data.d)
+        return np.where(upper > lower, upper - lower, 1.0)
+
+    @cached_property
+    def minima(self) -> tuple[Minimum, ...]:
+        """The local minima of the loss that were found, (theta, loss), best first."""
+        # one BLAS thread: the result must not depend on their number
+        with threadpool_limits(limits=1, user_api="blas"):
+            return find_minima(
+                self.simulator, self.parameters, self.data.x, self.data.y, self._row_weight, self._starts
+            )
+
+    @property
+    def _row_weight(self) -> Array:
+        """W for the rows, (q, q); where cells are missing, what is left of it at the others, (n, q, q)."""
+        if self.data.observed.all():
+            return self.weight
+        return observed_precision(np.linalg.inv(self.weight), self.data.observed)
+
+    @property
+    def theta_tilde(self) -> Array:
+        """The best fit, (p,)."""
+        return self.minima[0].theta
+
+    @cached_property
+    def fit(self) -> Array:
+        """f(x_i, theta_tilde), (n, q)."""
+        return self.simulator.required(self.data.x, self.theta_tilde)
+
+    @cached_property
+    def complete_y(self) -> Array:
+        """y with the best fit's values in the missing cells, (n, q); nothing that follows depends on these."""
+        return np.where(self.data.observed, self.data.y, self.fit)
+
+    @cached_property
+    def rule(self) -> Rule:
+        """Nodes and weights of P_x."""
+        return self.domain.rules(self.data.d)[0]
+
+    @cached_property
+    def volumes(self) -> Array:
+        """Share of P_x nearest to each data point, (n,)."""
+        return self.domain.volumes(self.data.x)
+
+    @cached_property
+    def metric(self) -> Array:
+        """W in whitened coordinates, T^-T W T^-1, (q, q)."""
+        unwhitener = self.noise.unwhitener
+        return np.asarray(unwhitener.T @ self.weight @ unwhitener)
+
+    def whiten(self, values: Array) -> Array:
+        """T v for values (..., q)."""
+        return np.asarray(values @ self.noise.whitener.T)
+
+    def unwhiten(self, values: Array) -> Array:
+        """T^-1 v for values (..., q)."""
+        return np.asarray(values @ self.noise.unwhitener.T)
+
+    def whitened_gradient(self, x: Array, theta: Array | None = None) -> Array:
+        """T df/dtheta at theta (p,), or at theta_tilde, (m, q, p)."""
+        gradient = self.simulator.gradient(x, self.theta_tilde if theta is None else theta)
+        return np.asarray(np.einsum("kl,nlp->nkp", self.noise.whitener, gradient))
+
+    @cached_property
+    def gradient_at_data(self) -> Array:
+        return self.whitened_gradient(self.data.x)
+
+    @cached_property
+    def gradient_at_nodes(self) -> Array:
+        return self.whitened_gradient(self.rule.nodes)
+
+    @cached_property
+    def sensitivity(self) -> Sensitivity:
+        """Q of the functional projection; an error where parameters cannot be told apart."""
+        return self._sensitivity(self.gradient_at_nodes, self.rule.weights)
+
+    @cached_property
+    def sensitivity_at_data(self) -> Sensitivity:
+        """The same for the finite projection, on the data points."""
+        return self._sensitivity(self.gradient_at_data, self.volumes)
+
+    @cached_property
+    def quadrature_error(self) -> float | None:
+        """Error of Q, estimated by a rule with half the nodes; None where the user gave the nodes."""
+        coarse = self.domain.rules(self.data.d)[1]
+        if coarse is None:
+            return None
+        gram = gram_matrix(self.whitened_gradient(coarse.nodes), coarse.weights, self.metric)
+        return quadrature_error(self.sensitivity.gram, gram)
+
+    @cached_property
+    def gradient_error(self) -> float:
+        """Largest relative difference of the gradient from differences; of differences, from ones ten times as long.
+
+        That of an emulator counts as it is: of step functions it is a difference over a cell, of the others it is
+        analytic, and short differences would show their rounding only.
+        """
+        if self.simulator.outside is not None:
+            return 0.0
+        given = self.simulator.gradient(self.data.x, self.theta_tilde)
+        longer = 10.0 if self.simulator.gradient_kind == "difference" else 1.0
+        reference = self.simulator.difference_gradient(self.data.x, self.theta_tilde, longer)
+        size = np.sqrt(np.mean(reference**2, axis=(0, 1)))
+        return float(np.max(np.abs(given - reference).max(axis=(0, 1)) / np.where(size > 0, size, 1.0)))
+
+    def on_bound(self) -> tuple[str, ...]:
+        """Names of the parameters whose theta_tilde lies on a bound of the support."""
+        room = np.minimum(self.theta_tilde - self.parameters.lower, self.parameters.upper - self.theta_tilde)
+        return tuple(
+            name
+            for name, close in zip(self.parameters.names, room < 1e-6 * self.parameters.spread, strict=True)
+            if close
+        )
+
+    def outcome(self, k: int) -> Problem:
+        """The same problem with outcome k alone; its noise is that of this problem."""
+        noise = self.noise
+        by_point = None if noise.by_point is None else noise.by_point[:, k : k + 1, k : k + 1]
+        own = Noise(noise.cov[k : k + 1, k : k + 1], noise.observed[:, k : k + 1], noise.source, by_point)
+        simulator = self.simulator
+        part = Problem(
+            self.data.x,
+            self.data.y[:, k],
+            Simulator(
+                lambda x, theta: simulator.evaluate(x, theta)[:, k],
+                lambda x, theta: simulator.gradient(x, theta)[:, k],
+            ),
+            dict(zip(self.parameters.names, self.parameters.priors, strict=True)),
+            domain=self.domain,
+            noise_cov=own,
+            loss_weight="identity" if isinstance(self._weight, np.ndarray) else self._weight,
+            outcome_names=self.data.outcome_names[k],
+            input_names=self.data.input_names,
+            # the joint fit's minima are good places to start from
+            starts=np.vstack([self._starts, *(self.parameters.clipped(one.theta, 1e-6) for one in self.minima)]),
+        )
+        part.simulator.outside = simulator.outside
+        return part
+
+    def subset(self, rows: Any) -> Problem:
+        """The same problem with some rows of the data (numbers or a mask): same domain, noise, priors and simulator."""
+        kept = np.arange(self.data.n)[rows]
+        by_point = None if self.noise.by_point is None else self.noise.by_point[kept]
+        part = Problem(
+            self.data.x[kept],
+            self.data.y[kept],
+            self.simulator.evaluate,
+            dict(zip(self.parameters.names, self.parameters.priors, strict=True)),
+            domain=self.domain,
+            noise_cov=replace(self.noise, observed=self.noise.observed[kept], by_point=by_point),
+            loss_weight=self._weight,
+            outcome_names=self.data.outcome_names,
+            input_names=self.data.input_names,
+            # the minima of all data are good places to start from
+            starts=np.vstack([self._starts, *(self.parameters.clipped(one.theta, 1e-6) for one in self.minima)]),
+        )
+        # shared: it knows its gradient and the form of x already, and counts all calls
+        part.simulator = self.simulator
+        return part
+
+    def _sensitivity(self, gradient: Array, weights: Array) -> Sensitivity:
+        size = float(np.linalg.norm(self.whiten(self.complete_y))) / np.sqrt(self.data.n)
+        # central differences leave about 1e-10 of a zero gradient
+        floor = 1e-8 * size / self.parameters.spread
+        return sensitivity(gradient, weights, self.metric, self.parameters.names, floor)
+
+    def _checked_starts(self, starts: Any) -> Array:
+        if isinstance(starts, int | np.integer):
+            if starts < 1:
+                raise InputError(f"starts={starts}: the search needs at least one start")
+            return self.parameters.starts(int(starts))
+        points = np.atleast_2d(as_floats(starts, "starts"))
+        if points.ndim != 2 or points.shape[1] != self.parameters.p or not len(points):
+            raise InputError(
+                f"starts has shape {points.shape}: give a number, or one column a parameter ({self.parameters.p})"
+            )
+        if not self.parameters.inside(points).all():
+            raise InputError("a start of the search lies outside the support of the priors")
+        return points
+
+
+def _checked_noise(noise_cov: Any, y_err: Any, observed: BoolArray) -> Noise | LowRankNoise | str:
+    """The noise where it is given, or how to find it."""
+    if y_err is not None:
+        if not isinstance(noise_cov, str) or noise_cov != "estimate":
+            raise InputError("noise_cov and y_err both give the noise: leave one of them out")
+        return noise_from_errors(y_err, observed)
+    if isinstance(noise_cov, Noise | LowRankNoise):
+        return noise_cov
+    if isinstance(noise_cov, str):
+        if noise_cov not in ("estimate", "sample"):
+            raise InputError(f'noise_cov={noise_cov!r}: give the variance, "estimate" or "sample"')
+        return noise_cov
+    return known_noise(noise_cov, observed)
+
+
+def _check_emulator(simulator: Any, names: tuple[str, ...], emulator_error: bool, noise_cov: Any) -> None:
+    """An emulator knows the order of its parameters, and whether it has a variance."""
+    known = getattr(getattr(simulator, "runs", None), "parameter_names", None)
+    if known is not None and known != names and (len(known) != len(names) or set(known) == set(names)):
+        raise InputError(
+            f"the runs of the emulator have the parameters {', '.join(known)}: give priors for these, in this order, "
+            f"not for {', '.join(names)}"
+        )
+    if not emulator_error:
+        return
+    if not getattr(simulator, "has_variance", False):
+        raise InputError("emulator_error needs an emulator with a variance as the simulator, for instance 'gp'")
+    if isinstance(noise_cov, str) and noise_cov == "sample":
+        raise InputError('emulator_error needs noise that is known or estimated, not noise_cov="sample"')
+
+
+def _checked_weight(weight: Any, q: int) -> Array | str:
+    if isinstance(weight, str):
+        if weight not in ("noise-precision", "identity"):
+            raise InputError(f'loss_weight={weight!r}: give "noise-precision", "identity" or a ({q}, {q}) matrix')
+        return weight
+    matrix = np.atleast_2d(as_floats(weight, "loss_weight"))
+    if matrix.shape != (q, q):
+        raise InputError(f"y has {q} outcomes but loss_weight has shape {matrix.shape}: give a ({q}, {q}) matrix")
+    if not np.isfinite(matrix).all() or not is_symmetric(matrix) or not is_positive_definite(matrix):
+        raise InputError("loss_weight is not symmetric and positive definite")
+    return matrix
+
+
+def _bounding_box(x: Array) -> Box:
+    lower, upper = x.min(axis=0), x.max(axis=0)
+    if (lower == upper).any():
+        column = int(np.flatnonzero(lower == upper)[0])
+        raise InputError(f"input {column + 1} of x is constant: give the domain as oc.Box(lower, upper)")
+    return Box(lower, upper)

@@ -1,0 +1,269 @@
+"""The simulator f(x, theta) and its gradient df/dtheta: called, checked, counted and timed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from traceback import extract_tb
+from typing import Any, Literal
+
+import numpy as np
+
+from ..arrays import Array
+from ..errors import InputError, NonFiniteError, SimulatorError
+from .parameters import Support
+
+#: relative step of a central difference: the cube root of the rounding error balances the two errors
+DIFFERENCE_STEP = float(np.cbrt(np.finfo(np.float64).eps))
+
+
+class Simulator:
+    """A simulator with a chosen gradient.
+
+    Parameters
+    ----------
+    function
+        ``f(x, theta)`` with x (m, d), or (m,) if the field data's x is a vector, and theta (p,);
+        returns (m,) or (m, q).
+    gradient
+        ``g(x, theta)`` that returns (m, p) or (m, q, p); ``"jax"`` where ``function`` is written in
+        jax.numpy; ``"difference"`` for central differences; ``"auto"`` (default) takes JAX if the
+        program has imported it and the function can be traced, differences otherwise.
+    step
+        Step of the differences, relative to the parameter's scale; default 6e-6. Give a longer one for a simulator
+        whose output is rounded or noisy.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Array, Array], Any],
+        gradient: Callable[[Array, Array], Any] | Literal["auto", "jax", "difference"] = "auto",
+        step: float | None = None,
+    ) -> None:
+        if not callable(function):
+            raise InputError(f"the simulator is {type(function).__name__}: give a function f(x, theta)")
+        if not callable(gradient) and gradient not in ("auto", "jax", "difference"):
+            raise InputError(f'gradient={gradient!r}: give a function g(x, theta), "auto", "jax" or "difference"')
+        if step is not None and not 0 < step < 1:
+            raise InputError(f"step={step}: give the step of the differences as a share of the parameter's scale")
+        self.function = function
+        self.gradient = gradient
+        self.step = step
+
+    def __call__(self, x: Array, theta: Array) -> Any:
+        return self.function(x, theta)
+
+
+class BoundSimulator:
+    """A simulator bound to a problem: shapes are known, every call is checked, counted and timed.
+
+    Attributes
+    ----------
+    calls, seconds
+        Number of calls of the user's functions so far and the time spent in them.
+    failures
+        Number of calls that returned a value that is not finite.
+    gradient_kind
+        ``"given"``, ``"jax"`` or ``"difference"``.
+    given
+        What the user gave.
+    """
+
+    def __init__(self, simulator: Any, support: Support, q: int, flat_x: bool) -> None:
+        if not callable(simulator):
+            raise InputError(f"the simulator is {type(simulator).__name__}: give a function f(x, theta)")
+        self.given = self._function = self._user_function = simulator
+        self._support = support
+        self._q = q
+        self.flat_x = flat_x
+        self._settled = False
+        self.calls = 0
+        self.seconds = 0.0
+        self.failures = 0
+        gradient = getattr(simulator, "gradient", "auto")
+        if not callable(gradient) and not (isinstance(gradient, str) and gradient in ("jax", "difference")):
+            gradient = "auto"
+        self._step = float(getattr(simulator, "step", None) or DIFFERENCE_STEP)
+        self._given_gradient = gradient if callable(gradient) else None
+        self._jacobian: Callable[[Array, Array], Any] | None = None
+        self.gradient_kind = "given" if callable(gradient) else str(gradient)
+        #: of an emulator: which theta (c, p) lie outside of the runs
+        self.outside: Callable[[Array], Any] | None = getattr(simulator, "outside", None)
+
+    def evaluate(self, x: Array, theta: Array) -> Array:
+        """f(x, theta), (m, q). A value that is not finite comes back as NaN in every cell."""
+        model = self._model(x, theta) if self._settled else self._settle(x, theta)
+        if not np.isfinite(model).all():
+            self.failures += 1
+            return np.full((len(x), self._q), np.nan)
+        return model
+
+    def required(self, x: Array, theta: Array) -> Array:
+        """f(x, theta), or an error where it is not finite."""
+        model = self.evaluate(x, theta)
+        if np.isnan(model).any():
+            raise NonFiniteError(
+                f"the simulator returned NaN or infinity at {self._support.describe(theta)}: "
+                "restrict the priors to where it works, or mend it there"
+            )
+        return model
+
+    def batch(self, x: Array, theta: Array) -> Array:
+        """f(x, theta_c) for theta (c, p), as (c, m, q)."""
+        models = np.empty((len(theta), len(x), self._q))
+        for c, one in enumerate(theta):
+            models[c] = self.evaluate(x, one)
+        return models
+
+    def gradient(self, x: Array, theta: Array) -> Array:
+        """df/dtheta, (m, q, p)."""
+        if self.gradient_kind == "auto":
+            self.gradient_kind = self._choose_gradient(x, theta)
+        if self.gradient_kind == "difference":
+            return self.difference_gradient(x, theta)
+        if self._given_gradient is not None:
+            output = self._call(self._given_gradient, x, theta)
+        else:
+            output = self._call(self._jax_jacobian(), x, theta)
+        gradient = self._shaped(output, (len(x), self._q, len(self._support.names)), "gradient")
+        if not np.isfinite(gradient).all():
+            raise NonFiniteError(
+                f"the gradient is NaN or infinite at {self._support.describe(theta)}: mend it there, "
+                'or use gradient="difference"'
+            )
+        return gradient
+
+    def difference_gradient(self, x: Array, theta: Array, lengthened: float = 1.0) -> Array:
+        """df/dtheta by differences of second order: central ones, or to one side beside a bound or a failure.
+
+        ``lengthened`` multiplies the steps.
+        """
+        support = self._support
+        size = np.clip(np.abs(theta), 0.1 * support.spread, support.spread)
+        # a theta that is huge beside its prior must still move
+        meant = np.maximum(lengthened * self._step * size, 1e-8 * np.abs(theta))
+        # the steps that are made, not those that were meant: theta + h is rounded
+        steps = (theta + meant) - theta
+        return np.stack([self._difference(x, theta, j, float(h)) for j, h in enumerate(steps)], axis=-1)
+
+    def _difference(self, x: Array, theta: Array, j: int, h: float) -> Array:
+        def at(shift: float) -> Array:
+            moved = theta.copy()
+            moved[j] += shift
+            inside = self._support.lower[j] < moved[j] < self._support.upper[j]
+            return self.evaluate(x, moved) if inside else np.full((len(x), self._q), np.nan)
+
+        central = (at(h) - at(-h)) / (2 * h)
+        if np.isfinite(central).all():
+            return np.asarray(central)
+        here = self.required(x, theta)
+        for side in (h, -h):
+            one_sided = (4 * at(side) - 3 * here - at(2 * side)) / (2 * side)
+            if np.isfinite(one_sided).all():
+                return np.asarray(one_sided)
+        raise NonFiniteError(
+            f"the simulator returned NaN or infinity on either side of {self._support.describe(theta)}: "
+            "restrict the priors to where it works, or mend it there"
+        )
+
+    def _settle(self, x: Array, theta: Array) -> Array:
+        """The first call: one input may be a vector or a column for the user; take the form that works."""
+        try:
+            model = self._model(x, theta)
+        except SimulatorError as error:
+            if x.shape[1] > 1:
+                raise
+            self.flat_x = not self.flat_x
+            try:
+                model = self._model(x, theta)
+            except SimulatorError:
+                self.flat_x = not self.flat_x
+                raise error from None
+        self._settled = True
+        return model
+
+    def _model(self, x: Array, theta: Array) -> Array:
+        output = self._call(self._function, x, theta)
+        if not self._settled and type(output).__module__.startswith("jax"):
+            # JAX computes in single precision and step by step unless told otherwise
+            self._function, output = self._compiled(self._function, x, theta)
+        return self._shaped(output, (len(x), self._q), "simulator")
+
+    def _compiled(self, function: Callable[[Array, Array], Any], x: Array, theta: Array) -> tuple[Any, Any]:
+        """A JAX function in double precision, compiled where that is possible, and its output."""
+        import jax
+
+        for candidate in (_in_double(jax.jit(function)), _in_double(function)):
+            try:
+                return candidate, self._call(candidate, x, theta)
+            except SimulatorError as error:
+                failure = error
+        raise failure
+
+    def _call(self, function: Callable[[Array, Array], Any], x: Array, theta: Array) -> Any:
+        started = perf_counter()
+        try:
+            # copies: the user's code must not be able to change our state
+            return function((x[:, 0] if self.flat_x else x).copy(), theta.copy())
+        except Exception as error:
+            place = extract_tb(error.__traceback__)[-1]
+            raise SimulatorError(
+                f"the simulator raised {type(error).__name__} at {self._support.describe(theta)}: {error} "
+                f"({Path(place.filename).name}, line {place.lineno})"
+            ) from error
+        finally:
+            self.calls += 1
+            self.seconds += perf_counter() - started
+
+    def _shaped(self, output: Any, shape: tuple[int, ...], what: str) -> Array:
+        """The user's output as a new array of floats; axes of length one but the points' may be left out."""
+        try:
+            array = np.array(output, dtype=np.float64) if not np.iscomplexobj(output) else None
+        except (TypeError, ValueError):
+            array = None
+        if array is None:
+            raise SimulatorError(f"the {what} returned {type(output).__name__}: expected an array of real numbers")
+        if array.shape == shape:
+            return array
+        squeezed = (shape[0], *(size for size in shape[1:] if size > 1))
+        if array.shape[:1] != shape[:1] or (shape[0], *(size for size in array.shape[1:] if size > 1)) != squeezed:
+            expected = " or ".join(str(one) for one in sorted({shape, squeezed}, key=len))
+            raise SimulatorError(
+                f"the {what} returned an array of shape {array.shape} for {shape[0]} points: expected {expected}"
+            )
+        return array.reshape(shape)
+
+    def _choose_gradient(self, x: Array, theta: Array) -> str:
+        """JAX only where the program uses it already: importing it costs a second."""
+        if "jax" not in sys.modules:
+            return "difference"
+        try:
+            output = self._call(self._jax_jacobian(), x, theta)
+            self._shaped(output, (len(x), self._q, len(self._support.names)), "gradient")
+        except Exception:  # any failure to trace means: not a JAX function
+            return "difference"
+        return "jax"
+
+    def _jax_jacobian(self) -> Callable[[Array, Array], Any]:
+        if self._jacobian is None:
+            try:
+                import jax
+            except ImportError:
+                raise InputError(
+                    'gradient="jax" needs JAX: install orthocal[jax], or use gradient="difference"'
+                ) from None
+            self._jacobian = _in_double(jax.jit(jax.jacfwd(self._user_function, argnums=1)))
+        return self._jacobian
+
+
+def _in_double(function: Callable[[Array, Array], Any]) -> Callable[[Array, Array], Any]:
+    """A JAX function whose calls are in double precision and give NumPy arrays."""
+    import jax
+
+    def call(x: Array, theta: Array) -> Any:
+        with jax.enable_x64(True):
+            return np.asarray(function(x, theta))
+
+    return call

@@ -1,0 +1,189 @@
+"""Bayesian adaptive regression splines (Denison, Mallick, Smith 1998): basis functions that persist between draws."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import Array, IntArray
+from ..errors import InputError
+from .bmars_kernels import COUNT_RATE, COUNT_SHAPE, evaluate, iterate
+from .compiled import CompiledSampler
+
+#: draws from the intercept alone before the first one that is handed out
+START_DRAWS = 200
+
+
+class Bases(NamedTuple):
+    """The basis functions of one chain, changed in place by a draw; see ``bmars_kernels`` for the layout."""
+
+    factors: Any
+    knots: Array
+    rows: Array
+    gram: Array
+    slots: IntArray
+    coefficient: Array
+    number: IntArray
+    hyper: Array
+    fit: Array
+    counts: IntArray
+
+
+@dataclass(frozen=True)
+class BMARSSettings:
+    """The choices of ``oc.bias.BMARS``, which explains them."""
+
+    moves: int = 10
+    order: int = 2
+    degree: int = 1
+    most: int = 50
+    least: int = 5
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise InputError(f"BMARS has {name}={value!r}: give a whole number of at least 1")
+
+    def describe(self) -> dict[str, Any]:
+        """The choices, as what JSON can store."""
+        return {**{name: int(value) for name, value in asdict(self).items()}}
+
+
+class BMARSSampler(CompiledSampler):
+    """Some warm-started moves a draw: the basis functions persist, only the response changes.
+
+    The kept draws hold their basis functions: 28 bytes each for ``order`` 2.
+    """
+
+    kind = "bmars"
+    title = "BMARS"
+    start_updates = START_DRAWS
+
+    def __init__(
+        self,
+        prior: BMARSSettings,
+        spread: float,
+        offset: float,
+        x: Array,
+        nodes: Array,
+        noise_var: Array,
+        unit: float = 1.0,
+    ) -> None:
+        self.prior, self.spread, self.offset, self.unit = prior, spread, offset, unit
+        self._low, self._width = x.min(axis=0), np.ptp(x, axis=0)
+        self._inputs = self._scaled(np.vstack([x, nodes]))
+        self._active = np.flatnonzero(self._width > 0)
+        self._table, self._sizes = _knot_table(self._inputs[:, : len(x)], prior.least)
+        self._weight = np.ascontiguousarray(1 / noise_var)
+
+    def one_record(self, state: Any) -> dict[str, Array]:
+        """The basis functions in use, the intercept first: factor codes and knots (l, order), coefficients (l,).
+
+        Zeros at the end, where another chain has more, are basis functions with coefficient 0.
+        """
+        used = state.slots[: 1 + state.number[0]]
+        return {"factor": state.factors[used], "knot": state.knots[used], "value": state.coefficient[used]}
+
+    def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
+        inputs = self._scaled(x_new)
+        fits = np.zeros((len(records["value"]), len(x_new)))
+        factors, knots, values = (np.ascontiguousarray(records[name]) for name in ("factor", "knot", "value"))
+        for factor, knot, value, fit in zip(factors, knots, values, fits, strict=True):
+            evaluate(factor, knot, value, inputs, self.prior.degree, fit)
+        return fits
+
+    def findings(self) -> dict[str, Any]:
+        return {
+            "coefficient_scale": self.spread / self.unit,
+            "intercept_sd": self.offset / self.unit,
+            "expected_functions": COUNT_SHAPE / COUNT_RATE,
+            "knots": self._sizes.sum(axis=0).tolist(),
+        }
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            **self.prior.describe(),
+            "spread": self.spread,
+            "offset": self.offset,
+            "unit": self.unit,
+        }
+
+    @classmethod
+    def restore(cls, settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BMARSSampler:
+        """The sampler of a stored posterior; the inputs' scale follows from its data points."""
+        prior = BMARSSettings(**{name: settings[name] for name in BMARSSettings.__dataclass_fields__})
+        spread, offset, unit = (float(settings[name]) for name in ("spread", "offset", "unit"))
+        return cls(prior, spread, offset, x, nodes, noise_var, unit)
+
+    @property
+    def cost(self) -> int:
+        # a move works with about ten basis functions at every point
+        return 10 * self.prior.moves * int(self._inputs.shape[1])
+
+    def update(self, rng: np.random.Generator, state: Any, response: Array, starting: bool, noise_scale: float) -> None:
+        chain: Bases = state
+        if noise_scale != 1.0:
+            # the weighted products of the basis functions persist, for a scale of one
+            chain.gram[...] /= noise_scale
+        iterate(
+            rng,
+            response,
+            self._weight / noise_scale,
+            self._inputs,
+            self._active,
+            self._table,
+            self._sizes,
+            *chain,
+            self.offset**-2,
+            self.spread,
+            self.prior.moves,
+            self.prior.degree,
+        )
+        if noise_scale != 1.0:
+            chain.gram[...] *= noise_scale
+
+    def empty(self) -> Bases:
+        """The intercept alone, with lambda and tau^2 at their prior means."""
+        # one more than there can be basis functions, where a proposal is worked out
+        slots, order = self.prior.most + 2, min(self.prior.order, len(self._inputs))
+        rows = np.zeros((slots, self._inputs.shape[1]))
+        rows[0] = 1.0
+        gram = np.zeros((slots, slots))
+        gram[0, 0] = self._weight.sum()
+        return Bases(
+            factors=np.zeros((slots, order), dtype=np.int16),
+            knots=np.zeros((slots, order)),
+            rows=rows,
+            gram=gram,
+            slots=np.arange(slots),
+            coefficient=np.zeros(slots),
+            number=np.zeros(1, dtype=np.int64),
+            hyper=np.array([COUNT_SHAPE / COUNT_RATE, self.spread**2]),
+            fit=np.zeros(self._inputs.shape[1]),
+            counts=np.zeros((3, 2), dtype=np.int64),
+        )
+
+    def _scaled(self, x: Array) -> Array:
+        """Inputs (d, m), scaled by the data's range and cut off at it; 0 where the data are constant."""
+        scaled = (x - self._low) / np.where(self._width > 0, self._width, 1.0)
+        return np.ascontiguousarray(np.where(self._width > 0, np.clip(scaled, 0.0, 1.0), 0.0).T)
+
+
+def _knot_table(inputs: Array, least: int) -> tuple[Array, IntArray]:
+    """Knots of each sign and input, (2, d, most), and their numbers (2, d): those with ``least`` points beyond them."""
+    d, n = inputs.shape
+    table, sizes = np.zeros((2, d, n)), np.zeros((2, d), dtype=np.int64)
+    for v, column in enumerate(inputs):
+        values, counts = np.unique(column, return_counts=True)
+        if len(values) < 2:
+            continue
+        below = np.cumsum(counts)
+        above = (n - below >= least) | (values == values[0])
+        under = (below - counts >= least) | (values == values[-1])
+        for side, admitted in enumerate((above, under)):
+            sizes[side, v] = admitted.sum()
+            table[side, v, : sizes[side, v]] = values[admitted]
+    return table, sizes

@@ -1,0 +1,244 @@
+"""Covariance functions and their hyperparameters by restricted marginal likelihood.
+
+C(x, x') = sd^2 k(r),  r^2 = sum_j (x_j - x'_j)^2 / lengthscale_j^2, with
+
+    nu = 1/2   k(r) = exp(-r)
+    nu = 3/2   k(r) = (1 + sqrt(3) r) exp(-sqrt(3) r)
+    nu = 5/2   k(r) = (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)
+    nu = inf   k(r) = exp(-r^2 / 2)        (squared exponential)
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
+
+from ..arrays import Array, IntArray
+from ..errors import InputError
+from ..progress import progress_bar
+
+SMOOTHNESSES = (0.5, 1.5, 2.5, np.inf)
+#: the cost of a likelihood is cubic: the search starts on few points and ends on more
+SEARCH_POINTS, LIKELIHOOD_POINTS = 300, 1000
+
+
+def check_smoothness(nu: float) -> None:
+    if nu not in SMOOTHNESSES:
+        raise InputError(f"nu={nu}: the smoothness is 0.5, 1.5, 2.5, or inf for the squared exponential")
+
+
+def correlation(a: Array, b: Array, lengthscale: Array, nu: float) -> Array:
+    """k(r) between the rows of a (m, d) and b (n, d), (m, n)."""
+    return radial_correlation(_squared_distances(a, b, lengthscale).sum(axis=0), nu)
+
+
+def correlation_slopes(x: Array, lengthscale: Array, nu: float) -> tuple[Array, Array]:
+    """k(r) between the rows of x (n, d), and its derivatives by log lengthscale_j, (d, n, n)."""
+    parts = _squared_distances(x, x, lengthscale)
+    squared = parts.sum(axis=0)
+    # dk/d log l_j = s(r) (x_j - x'_j)^2 / l_j^2
+    return radial_correlation(squared, nu), radial_slope(squared, nu) * parts
+
+
+def radial_correlation(squared: Array, nu: float) -> Array:
+    """k(r) for squared distances r^2."""
+    if nu == np.inf:
+        return np.asarray(np.exp(-squared / 2))
+    r = np.sqrt(2 * nu * squared)
+    factor = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r**2 / 3}[nu]
+    return np.asarray(factor * np.exp(-r))
+
+
+def radial_slope(squared: Array, nu: float) -> Array:
+    """s(r) = -k'(r) / r for squared distances r^2, and 0 where it does not exist."""
+    if nu == np.inf:
+        return np.asarray(np.exp(-squared / 2))
+    r = np.sqrt(2 * nu * squared)
+    if nu == 0.5:
+        return np.asarray(np.divide(np.exp(-r), r, out=np.zeros_like(r), where=r > 0))
+    factor = 3.0 if nu == 1.5 else 5 / 3 * (1 + r)
+    return np.asarray(factor * np.exp(-r))
+
+
+def _squared_distances(a: Array, b: Array, lengthscale: Array) -> Array:
+    """((a_j - b_j) / lengthscale_j)^2 for each input, (d, m, n)."""
+    difference = (a / lengthscale).T[:, :, None] - (b / lengthscale).T[:, None, :]
+    return np.asarray(difference**2)
+
+
+def jittered_cholesky(matrix: Array) -> tuple[Array, float]:
+    """L with L L' = matrix + jitter I, and the smallest jitter (of 0 and powers of 10) that makes it possible."""
+    scale = float(np.mean(np.diag(matrix)))
+    for jitter in (0.0, *(scale * 10.0**power for power in range(-16, -3))):
+        try:
+            shifted = matrix.copy()
+            shifted[np.diag_indices_from(shifted)] += jitter
+            return cholesky(shifted, lower=True), jitter
+        except np.linalg.LinAlgError:
+            continue
+    raise InputError("the covariance of the bias is not positive definite, even with jitter: check x for huge values")
+
+
+class Hyperparameters(NamedTuple):
+    """sd, lengthscale (d,), noise variance, and which of them ended on a bound of the search."""
+
+    sd: float
+    lengthscale: Array
+    noise_var: float
+    at_bound: tuple[str, ...]
+
+
+def fit_hyperparameters(
+    x: Array,
+    z: Array,
+    nu: float,
+    *,
+    span: Array,
+    basis: Array,
+    relative_var: Array,
+    sd: float | None = None,
+    lengthscale: Array | None = None,
+    noise_var: float | None = None,
+) -> Hyperparameters:
+    """Hyperparameters by restricted marginal likelihood; those that are given stay as they are.
+
+    z ~ N(basis beta, sd^2 k(x, x) + noise_var diag(relative_var)) with beta flat and integrated out: what the
+    basis has been fitted to (a mean, or theta through the gradients) is accounted for.
+
+    Parameters
+    ----------
+    x, z
+        Inputs (n, d) and values (n,).
+    span
+        Width of the domain in each input, (d,): the search's length-scales are relative to it.
+    basis
+        (n, r), r may be 0.
+    """
+    size = float(np.std(z)) or float(np.max(np.abs(z))) or 1.0
+    d = x.shape[1]
+    # log sd, log lengthscale_1..d, log noise variance
+    fixed = np.full(d + 2, np.nan)
+    if sd is not None:
+        fixed[0] = np.log(sd)
+    if lengthscale is not None:
+        fixed[1 : d + 1] = np.log(lengthscale)
+    else:
+        # nothing is known about an input that does not vary: away from it, the process stays what it is there
+        constant = np.flatnonzero(np.ptp(x, axis=0) == 0)
+        fixed[1 + constant] = np.log(20 * span[constant])
+    if noise_var is not None:
+        fixed[d + 1] = np.log(noise_var)
+    floor = size if noise_var is None else min(size, np.sqrt(noise_var))
+    lower = np.log(np.concatenate([[1e-3 * floor], 0.02 * span, [1e-8 * size**2]]))
+    upper = np.log(np.concatenate([[1e2 * size], 20 * span, [4 * size**2]]))
+    free = np.isnan(fixed)
+
+    def search(start: Array, points: int) -> tuple[float, Array]:
+        """The deviance and the log hyperparameters that a search on a sample of the points ends at."""
+        sample = sample_of_points(len(x), points)
+        part = (x[sample], z[sample], nu, _independent(basis[sample]), relative_var[sample])
+
+        ticks = iter(progress_bar(itertools.count(), "hyperparameters"))
+
+        def objective(free_values: Array) -> tuple[float, Array]:
+            next(ticks)
+            full = fixed.copy()
+            full[free] = free_values
+            value, gradient = restricted_deviance(full, *part)
+            return value, gradient[free]
+
+        result = minimize(
+            objective,
+            np.clip(start, lower, upper)[free],
+            jac=True,
+            method="L-BFGS-B",
+            bounds=list(zip(lower[free], upper[free], strict=True)),
+        )
+        values = fixed.copy()
+        values[free] = result.x
+        return float(result.fun), values
+
+    values = fixed
+    if free.any():
+        starts = [
+            np.log(np.concatenate([[sd_start * size], length_start * span, [noise_start * size**2]]))
+            for sd_start, length_start, noise_start in ((1.0, 0.3, 0.1), (0.3, 1.0, 0.5), (1.0, 0.1, 0.02))
+        ]
+        # one BLAS thread: the result must not depend on their number
+        with threadpool_limits(limits=1, user_api="blas"):
+            values = min((search(start, SEARCH_POINTS) for start in starts), key=lambda found: found[0])[1]
+            if len(x) > SEARCH_POINTS:
+                values = search(values, LIKELIHOOD_POINTS)[1]
+    labels = ["sd", *[f"lengthscale {j + 1}" for j in range(d)], "noise"]
+    near = free & ((values < lower + 1e-3) | (values > upper - 1e-3))
+    return Hyperparameters(
+        sd=float(np.exp(values[0])),
+        lengthscale=np.exp(values[1 : d + 1]),
+        noise_var=float(np.exp(values[d + 1])),
+        at_bound=tuple(label for label, flag in zip(labels, near, strict=True) if flag),
+    )
+
+
+def restricted_deviance(
+    values: Array, x: Array, z: Array, nu: float, basis: Array, relative_var: Array
+) -> tuple[float, Array]:
+    """-2 log restricted likelihood and its gradient by the log hyperparameters.
+
+    log|S| + log|B'S^-1 B| + z'Pz,  P = S^-1 - S^-1 B (B'S^-1 B)^-1 B'S^-1;  its slope along dS is
+    tr(P dS) - z'P dS P z. Where z is (n, c), its columns are independent, and their deviances are added.
+    """
+    d, columns = x.shape[1], 1 if z.ndim == 1 else z.shape[1]
+    var, noise_var = np.exp(2 * values[0]), np.exp(values[d + 1])
+    k, slopes = correlation_slopes(x, np.exp(values[1 : d + 1]), nu)
+    try:
+        P, value = restricted_precision(var * k + np.diag(noise_var * relative_var), basis)
+    except np.linalg.LinAlgError:
+        return 1e25, np.zeros(d + 2)
+    Pz = (P @ z).reshape(len(x), columns)
+    total = columns * value + float(np.sum(z.reshape(Pz.shape) * Pz))
+    change = columns * P - Pz @ Pz.T
+
+    def slope(dS: Array) -> float:
+        return float(np.vdot(change, dS))
+
+    noise_slope = noise_var * float(np.diag(change) @ relative_var)
+    return total, np.array([slope(2 * var * k), *(slope(var * one) for one in slopes), noise_slope])
+
+
+def restricted_precision(covariance: Array, basis: Array) -> tuple[Array, float]:
+    """P and log|S| + log|B'S^-1 B|, for B with independent columns."""
+    lower = cholesky(covariance, lower=True)
+    P = cho_solve((lower, True), np.eye(len(covariance)))
+    value = 2 * np.log(np.diag(lower)).sum()
+    if basis.shape[1]:
+        orthogonal, triangle = np.linalg.qr(solve_triangular(lower, basis, lower=True))
+        value += 2 * np.log(np.abs(np.diag(triangle))).sum()
+        image = solve_triangular(lower, orthogonal, lower=True, trans=1)
+        P = P - image @ image.T
+    return P, float(value)
+
+
+def residual_matrix(x: Array, nu: float, fit: Hyperparameters, basis: Array) -> Array:
+    """M with M z = what a regression by the fitted process and the basis leaves of z, (n, n)."""
+    covariance = fit.sd**2 * correlation(x, x, fit.lengthscale, nu) + fit.noise_var * np.eye(len(x))
+    return fit.noise_var * restricted_precision(covariance, _independent(basis))[0]
+
+
+def _independent(basis: Array) -> Array:
+    """An orthonormal basis of the columns' span: a parameter may have no effect on this outcome at all."""
+    lengths = np.linalg.norm(basis, axis=0)
+    used = basis[:, lengths > 0] / lengths[lengths > 0]
+    left, singular, _ = np.linalg.svd(used, full_matrices=False)
+    return np.asarray(left[:, singular > 1e-8])
+
+
+def sample_of_points(n: int, most: int) -> IntArray:
+    """At most ``most`` of n points, always the same ones."""
+    if n <= most:
+        return np.arange(n, dtype=np.intp)
+    return np.random.default_rng(0).choice(n, most, replace=False).astype(np.intp)

@@ -1,0 +1,187 @@
+"""How well draws predict observations: CRPS, errors, coverage, and leave-one-out by importance sampling."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy.special import logsumexp
+
+from ..arrays import Array, BoolArray
+from ..errors import InputError
+from .predict import theta_draws
+from .store import stored
+
+#: probability of the intervals whose coverage is counted
+INTERVAL = 0.95
+#: Pareto shapes beyond this make importance sampling unreliable (Vehtari and others, JMLR 2024)
+K_LIMIT = 0.7
+
+
+def crps(draws: Array, y: Array) -> Array:
+    """E|X - y| - E|X - X'| / 2, from draws (s, ...) for observations y (...).
+
+    The second expectation is over pairs of different draws: so the number of draws has no influence on the mean of
+    the score. It is the error of the forecast in the unit of y, and smaller is better.
+    """
+    count = len(draws)
+    if count < 2:
+        raise InputError(f"the CRPS needs at least 2 draws, there are {count}")
+    # sum over pairs |x_i - x_j| = sum_i (2 i - s - 1) x_(i), for the sorted draws
+    rank_weights = 2 * np.arange(1, count + 1) - count - 1.0
+    # differences from y first: no digits are lost where y is far from zero
+    apart = np.sort(draws - y, axis=0)
+    pairs = np.tensordot(rank_weights, apart, axes=1)
+    return np.asarray(np.abs(apart).mean(axis=0) - pairs / (count * (count - 1)))
+
+
+class CellScores(NamedTuple):
+    """Scores of every cell of y, (n, q), NaN where it is missing.
+
+    ``error`` is y less the predictive mean; ``covered`` 1 where the interval holds y, 0 where not.
+    """
+
+    error: Array
+    crps: Array
+    covered: Array
+
+
+def cell_scores(draws: Array, y: Array) -> CellScores:
+    """Scores of draws of observations, (s, n, q), for the observed y (n, q)."""
+    lower, upper = np.quantile(draws, [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2], axis=0)
+    covered = np.where(np.isnan(y), np.nan, (lower <= y) & (y <= upper))
+    return CellScores(y - draws.mean(axis=0), crps(draws, y), covered)
+
+
+def score_table(cells: CellScores, outcome_names: tuple[str, ...]) -> pd.DataFrame:
+    """One row an outcome: RMSE, CRPS and coverage, each with its standard error over the cells."""
+    rows = [_scores(*(part[:, k] for part in cells)) for k in range(len(outcome_names))]
+    return pd.DataFrame(rows, index=pd.Index(outcome_names, name="outcome"))
+
+
+def _scores(error: Array, crps_: Array, covered: Array) -> dict[str, float]:
+    seen = ~np.isnan(error)
+    count = int(seen.sum())
+    if not count:
+        return dict.fromkeys(("rmse", "rmse_se", "crps", "crps_se", "coverage", "coverage_se"), np.nan)
+    mse, mse_se = mean_and_error(error[seen] ** 2)
+    rmse = np.sqrt(mse)
+    mean, mean_se = mean_and_error(crps_[seen])
+    # two successes and two failures more (Agresti and Coull): otherwise 100 % would have no error
+    share = (covered[seen].sum() + 2) / (count + 4)
+    return {
+        "rmse": rmse,
+        "rmse_se": mse_se / (2 * rmse) if rmse > 0 else 0.0,
+        "crps": mean,
+        "crps_se": mean_se,
+        "coverage": float(covered[seen].mean()),
+        "coverage_se": float(np.sqrt(share * (1 - share) / (count + 4))),
+    }
+
+
+def mean_and_error(values: Array) -> tuple[float, float]:
+    """Mean of the values that are there, and its standard error as if they were independent."""
+    seen = values[~np.isnan(values)]
+    if not len(seen):
+        return np.nan, np.nan
+    return float(seen.mean()), float(seen.std(ddof=1) / np.sqrt(len(seen))) if len(seen) > 1 else np.nan
+
+
+class Loo(NamedTuple):
+    """Leave-one-out by Pareto-smoothed importance sampling.
+
+    Attributes
+    ----------
+    elpd, se
+        Sum over the rows of log p(y_i | the other rows), and its standard error.
+    p
+        Effective number of parameters: how much better the rows are fitted than predicted.
+    pareto_k
+        Shape of each row's importance weights; above 0.7, or NaN, the estimate for this row is unreliable.
+    """
+
+    elpd: float
+    se: float
+    p: float
+    pareto_k: Array
+
+    @property
+    def high_k(self) -> int:
+        """Number of rows whose estimate is unreliable."""
+        return int((~(self.pareto_k <= K_LIMIT)).sum())
+
+
+def loo(data: xr.DataTree) -> Loo:
+    """PSIS-LOO of a posterior's results; rows without any observation are left out.
+
+    The likelihood of a row is that of its observed cells given theta and the bias of the draw.
+    """
+    observed = ~np.isnan(stored(data, "observed_data", "y"))
+    density = log_likelihood(data, observed)[:, :, observed.any(axis=1)]
+    chains, draws, rows = density.shape
+    by_row = np.moveaxis(density.reshape(chains * draws, rows), 0, 1)
+    efficiency = _relative_efficiency(data)
+    log_weights, pareto_k = (
+        np.array(part) for part in zip(*(_smoothed(one, efficiency) for one in by_row), strict=True)
+    )
+    log_weights = log_weights - logsumexp(log_weights, axis=1, keepdims=True)
+    elpd = logsumexp(by_row + log_weights, axis=1)
+    fitted = logsumexp(by_row, axis=1) - np.log(chains * draws)
+    se = float(np.sqrt(rows * np.var(elpd)))
+    return Loo(float(elpd.sum()), se, float((fitted - elpd).sum()), pareto_k)
+
+
+def _smoothed(density: Array, efficiency: float) -> tuple[Array, float]:
+    """Log weights 1 / p(y_i | draw), Pareto-smoothed, and k; NaN where no tail can be fitted."""
+    # slow to import
+    from arviz_stats.base import array_stats
+
+    if np.ptp(density) < 1e-12:
+        # a row that says nothing, at x = 0 of a line through the origin for instance: all weights are the same
+        return np.zeros_like(density), 0.0
+    try:
+        weights, pareto_k = array_stats.psislw(density, r_eff=efficiency)
+    except ValueError:
+        # fewer than 25 draws, or a chain that stands still
+        return -density, np.nan
+    return np.asarray(weights), float(pareto_k)
+
+
+def log_likelihood(data: xr.DataTree, observed: BoolArray) -> Array:
+    """log p(observed cells of row i | theta, bias, noise) for every draw, (c, s, n); 0 where a row has none."""
+    drawn = data["posterior"].to_dataset()
+    residual = stored(data, "observed_data", "y") - drawn["model"].values - drawn["bias"].values
+    density = np.zeros(residual.shape[:3])
+    patterns, pattern_of_row = np.unique(observed, axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        rows, cells = np.flatnonzero(pattern_of_row.ravel() == number), np.flatnonzero(pattern)
+        if not len(cells):
+            continue
+        lower = np.linalg.cholesky(_noise_cov(data)[..., cells[:, None], cells])
+        lower = lower[:, :, rows] if lower.shape[2] > 1 else lower
+        own = residual[:, :, rows[:, None], cells]
+        scaled = np.einsum("csnij,csnj->csni", np.broadcast_to(np.linalg.inv(lower), (*own.shape, len(cells))), own)
+        size = 2 * np.log(np.einsum("...ii->...i", lower)).sum(axis=-1) + len(cells) * np.log(2 * np.pi)
+        density[:, :, rows] = -0.5 * (np.sum(scaled**2, axis=-1) + size)
+    return density
+
+
+def _noise_cov(data: xr.DataTree) -> Array:
+    """Sigma, with axes of length one where it does not depend on the chain, draw or point, (c, s, n, q, q)."""
+    if "noise_cov" in data["posterior"]:
+        return stored(data, "posterior", "noise_cov")[:, :, None]
+    if "noise_cov_by_point" in data["constant_data"]:
+        return stored(data, "constant_data", "noise_cov_by_point")[None, None]
+    return stored(data, "constant_data", "noise_cov")[None, None, None]
+
+
+def _relative_efficiency(data: xr.DataTree) -> float:
+    """Effective draws of the parameters over draws, on average; it decides how long a tail is fitted."""
+    from arviz_stats.base import array_stats
+
+    theta = theta_draws(data)
+    sizes = [array_stats.ess(theta[:, :, j], method="mean") for j in range(theta.shape[2])]
+    efficiency = float(np.mean(sizes)) / theta[:, :, 0].size
+    return min(efficiency, 1.0) if np.isfinite(efficiency) else 1.0

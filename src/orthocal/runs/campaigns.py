@@ -1,0 +1,197 @@
+"""Run the simulator at every point of a design, on whatever machines there are, and lose nothing."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+from warnings import warn
+
+import numpy as np
+import pandas as pd
+
+from ..arrays import Array, as_columns, checked_names
+from ..errors import InputError, OrthocalWarning, SimulatorError
+from ..execution.program import Program
+from ..execution.task import Task, Work, simulator_identity
+from ..execution.workers import Workers, start_workers
+from ..problem.simulator import Simulator
+from ..progress import progress_bar, progress_shown
+from .store import Plan, RunStore, Status
+from .table import Names, RunTable
+
+
+def campaign(
+    simulator: Callable[[Array, Array], Any] | Program,
+    design: Any,
+    x: Any,
+    *,
+    executor: Executor | None = None,
+    store: str | Path = "runs.db",
+    retries: int = 1,
+    timeout: float | None = None,
+    progress: bool = True,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    retry: bool = False,
+    accept_changed: bool = False,
+    parameter_names: Names = None,
+    input_names: Names = None,
+    outcome_names: Names = None,
+    units: Mapping[str, str] | None = None,
+) -> RunTable:
+    """output[s] = f(x, theta[s]) for every row theta[s] of the design, each kept in ``store`` as soon as it is there.
+
+    The same call goes on where an earlier one was ended, and runs only what is missing. A store belongs to one
+    simulator, one x and one design, which may grow. A run that fails is kept with its error, and the others go on.
+
+    Parameters
+    ----------
+    simulator
+        ``f(x, theta)`` that returns (m,) or (m, q), or an ``oc.Program``.
+    design
+        One row a run and one column a parameter: ``oc.design(...)``, another pandas table, or an array.
+    x
+        The points of every run, (m, d); a vector is handed to the simulator as a vector.
+    executor
+        Any ``concurrent.futures.Executor``. Default: processes, or threads for an ``oc.Program``.
+    store
+        The SQLite file of the runs.
+    retries
+        How often a run that failed is tried again.
+    timeout
+        Seconds after which a run is ended, with all that it has started, and has failed.
+    progress
+        Show a bar with the time left, on a terminal.
+    jobs
+        Number of runs at a time; default: the cores that this process may use, or the executor's workers.
+    cluster
+        Address of a Dask scheduler, ``"tcp://..."``, instead of an executor.
+    retry
+        Try runs that had failed for good once more.
+    accept_changed
+        Go on with the store though the simulator's code is not what it was.
+    parameter_names, input_names, outcome_names, units
+        As for ``oc.RunTable``.
+    """
+    _check_settings(retries, timeout)
+    if isinstance(simulator, Simulator):
+        simulator = simulator.function
+    plan = campaign_plan(simulator, design, x, parameter_names, input_names)
+    names = campaign_outcome_names(simulator, outcome_names)
+    _check_names(plan, names, units)
+    if isinstance(simulator, Program):
+        simulator.check(plan.parameter_names, here=cluster is None)
+    work = Work(
+        simulator, plan.x, np.ndim(x) == 1, plan.parameter_names, plan.input_names, timeout, campaign=uuid4().hex
+    )
+    with RunStore(store, write=True) as runs:
+        runs.adopt(plan, accept_changed)
+        tasks = runs.missing(plan, 1 + retries, retry)
+        if tasks:
+            with start_workers(work, executor, jobs, cluster) as workers, progress_shown(progress):
+                for _ in progress_bar(_Settled(tasks, workers, runs, 1 + retries), "runs"):
+                    pass
+        status = runs.status()
+        _report_failures(status, runs.path)
+        return runs.table(names, dict(units or {}))
+
+
+def campaign_plan(
+    simulator: Any, design: Any, x: Any, parameter_names: Names = None, input_names: Names = None
+) -> Plan:
+    """The checked plan of a campaign."""
+    if not callable(simulator) and not isinstance(simulator, Program):
+        raise InputError(f"the simulator is {type(simulator).__name__}: give a function f(x, theta) or an oc.Program")
+    theta, points = as_columns(design, "design"), as_columns(x, "x")
+    if not theta.size or not points.size:
+        raise InputError("the design and x need at least one row each")
+    for name, array in (("the design", theta), ("x", points)):
+        if not np.isfinite(array).all():
+            row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
+            raise InputError(f"{name} has a value that is not finite in row {row}")
+    parameters = checked_names(_columns(parameter_names, design), theta.shape[1], "parameter_names", "theta")
+    inputs = checked_names(_columns(input_names, x), points.shape[1], "input_names", "x")
+    return Plan(theta, points, parameters, inputs, simulator_identity(simulator))
+
+
+class _Settled:
+    """Runs that have gone well or failed for good, each after it is in the store; it has a length for progress bars."""
+
+    def __init__(self, tasks: Sequence[tuple[Task, int]], workers: Workers, store: RunStore, attempts: int) -> None:
+        self._tasks, self._workers, self._store, self._attempts = tasks, workers, store, attempts
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __iter__(self) -> Iterator[Task]:
+        waiting = deque(task for task, _ in self._tasks)
+        tried = {task.number: before for task, before in self._tasks}
+        in_flight = 0
+        while waiting or in_flight:
+            while waiting and in_flight < self._workers.width:
+                self._workers.submit(waiting.popleft())
+                in_flight += 1
+            for task, result in self._workers.finished():
+                in_flight -= 1
+                tried[task.number] += 1
+                error = self._store.add(task.number, result, tried[task.number])
+                if error is not None and tried[task.number] < self._attempts:
+                    # last: what made it fail may be over by then
+                    waiting.append(task)
+                else:
+                    yield task
+
+
+def _check_settings(retries: int, timeout: float | None) -> None:
+    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+        raise InputError(f"retries={retries!r}: give how often a failed run is tried again, 0 or more")
+    if timeout is not None and not timeout > 0:
+        raise InputError(f"timeout={timeout!r}: give seconds, or None")
+
+
+def _check_names(plan: Plan, outcome_names: Names, units: Mapping[str, str] | None) -> None:
+    """Refuse now what the table of the runs would refuse after hours."""
+    names = ["y"] if outcome_names is None else [outcome_names] if isinstance(outcome_names, str) else outcome_names
+    # how many outcomes there are, and so their default names, is not known before the first run
+    known = {*plan.parameter_names, *plan.input_names} if outcome_names is None else set(units or {})
+    RunTable(
+        plan.theta[:1],
+        np.zeros((1, len(plan.x), len(names))),
+        plan.x,
+        plan.parameter_names,
+        plan.input_names,
+        names,
+        {name: unit for name, unit in (units or {}).items() if name in known},
+    )
+
+
+def _columns(given: Names, value: Any) -> Names:
+    if given is not None or not isinstance(value, pd.DataFrame):
+        return str(value.name) if given is None and isinstance(value, pd.Series) and value.name is not None else given
+    return [str(column) for column in value.columns]
+
+
+def campaign_outcome_names(simulator: Any, given: Names) -> Names:
+    """Names that were given, or those of a program's columns."""
+    if given is None and isinstance(simulator, Program) and simulator.columns is not None:
+        names = [one for one in simulator.columns if isinstance(one, str)]
+        return names if len(names) == len(simulator.columns) else None
+    return given
+
+
+def _report_failures(status: Status, path: Path) -> None:
+    if not status.failed:
+        return
+    number, error = status.errors[0]
+    if not status.done:
+        raise SimulatorError(f"all {status.failed} runs failed; run {number}: {error}")
+    warn(
+        f"{status.failed} of {status.failed + status.done} runs failed; run {number}: {error} "
+        f"(all in {path}; retry=True or --retry runs them again)",
+        OrthocalWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,104 @@
+"""The command ``orthocal study``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import KEPT, InputError
+
+if TYPE_CHECKING:
+    from .registry import Study
+    from .replicate import Row
+    from .workers import Workers
+
+#: failed replications that are listed one by one
+MOST_LISTED = 10
+
+
+def study(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="table1, table2, table3, finite1, finite2, outcomes, unavailable or all; or your own, module:NAME."
+        ),
+    ],
+    replications: Annotated[int | None, typer.Option(help="Number of data sets. Default: 100.")] = None,
+    methods: Annotated[str | None, typer.Option(help="Keys of methods, with commas. Default: the paper's.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes. Default: number of cores.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, instead of --jobs.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the data sets and of the draws. Default: 1.")] = None,
+    draws: Annotated[
+        int | None, typer.Option(help="Kept draws, over 4 chains. Default: 5000; unavailable: 4000.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the results. Default: study-NAME.")] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Run failed replications again.")] = False,
+) -> None:
+    """Repeat the paper's simulation study, our figures beside the paper's.
+
+    A run that was ended goes on where it stopped: give the same command, or only the folder. A folder that is
+    complete runs nothing and writes its tables again. Options that are left out are those the folder was given last.
+    """
+    from .run import Request, run_study
+
+    if jobs is not None and jobs < 1:
+        raise InputError(f"--jobs {jobs}: give at least 1")
+    keys = None if methods is None else tuple(key.strip() for key in methods.split(",") if key.strip())
+    chosen = _studies(name, keys)
+    folder = out or Path("study-all" if name == "all" else f"study-{chosen[0].name}")
+    failed: list[tuple[Study, list[Row]]] = []
+    for one in chosen:
+        own = keys if keys is None or name != "all" else _keys_of(one, keys)
+        request = Request(replications, own, seed, draws, retry)
+        try:
+            outcome = run_study(one, request, folder, lambda: _workers(jobs, cluster), typer.echo)
+        except KeyboardInterrupt:
+            typer.echo(f"error: interrupted; {KEPT}", err=True)
+            raise typer.Exit(130) from None
+        typer.echo(f"\n{outcome.page}\n\nFiles: {folder / one.name}.md, .csv, .html, .svg, .png\n")
+        if outcome.failures:
+            failed.append((one, outcome.failures))
+    if failed:
+        _list_failures(failed, name, folder)
+        raise typer.Exit(1)
+
+
+def _studies(name: str, keys: tuple[str, ...] | None) -> list[Study]:
+    from .registry import STUDIES, columns_by_key, study_by_name
+
+    if name != "all":
+        chosen = study_by_name(name)
+        columns_by_key(chosen, keys)
+        return [chosen]
+    known = {column.key for one in STUDIES.values() for column in one.columns}
+    unknown = [key for key in keys or () if key not in known]
+    if unknown or keys == ():
+        raise InputError(f"no study has a method {', '.join(unknown)}: there are {', '.join(sorted(known))}")
+    return [one for one in STUDIES.values() if keys is None or _keys_of(one, keys)]
+
+
+def _keys_of(one: Study, keys: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(column.key for column in one.columns if column.key in keys)
+
+
+def _workers(jobs: int | None, cluster: str | None) -> Workers:
+    from .workers import DaskWorkers, ProcessWorkers
+
+    if cluster is not None:
+        return DaskWorkers(cluster)
+    # the cores that this process may use, where the system says
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return ProcessWorkers(jobs or cores)
+
+
+def _list_failures(failed: list[tuple[Study, list[Row]]], name: str, folder: Path) -> None:
+    for one, rows in failed:
+        typer.echo(f"error: {one.name}: {len(rows)} replication{'s' if len(rows) > 1 else ''} failed", err=True)
+        for row in rows[:MOST_LISTED]:
+            typer.echo(f"  {row['column']}, replication {row['replication']}: {row['error']}", err=True)
+        if len(rows) > MOST_LISTED:
+            typer.echo(f"  and {len(rows) - MOST_LISTED} more, in {folder / 'results.db'}", err=True)
+    typer.echo(f"Run them again with: orthocal study {name} --out {folder} --retry", err=True)

@@ -1,0 +1,94 @@
+"""Sampled noise against its full conditionals, from their definitions.
+
+Monte-Carlo limits are 5 standard errors: a false alarm has probability 6e-7 for each number compared.
+"""
+
+import numpy as np
+import pytest
+from scipy.stats import invgamma, kstest
+
+from orthocal.methods.noise_sample import NoiseSampler
+from orthocal.problem.noise import Noise
+
+COV = np.array([[4.0, 1.2, -0.3], [1.2, 1.0, 0.1], [-0.3, 0.1, 0.25]])
+CHAINS = 2000
+
+
+def rngs(count=CHAINS, seed=0):
+    return [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(count)]
+
+
+def noise(observed, cov=COV):
+    return Noise(cov, np.asarray(observed), "sampled")
+
+
+def test_the_covariance_given_the_errors_is_inverse_wishart():
+    errors = np.random.default_rng(1).standard_normal((30, 3)) @ np.diag([1.0, 2.0, 0.5])
+    sampler = NoiseSampler(noise(np.ones((30, 3), dtype=bool)))
+    drawn = sampler.covariance(sampler.draw(rngs(), np.broadcast_to(errors, (CHAINS, 30, 3))))
+    T = np.linalg.inv(noise(np.ones((1, 3), dtype=bool)).whitener)
+    # q + 2 + n degrees of freedom, scale I + E'E, in the outcomes' units
+    exact = T @ ((np.eye(3) + errors.T @ errors) / (30 + 1)) @ T.T
+    error = drawn.std(axis=0) / np.sqrt(CHAINS)
+    assert np.all(np.abs(drawn.mean(axis=0) - exact) < 5 * error)
+
+
+def test_without_errors_the_covariance_follows_its_prior():
+    """Kolmogorov and Smirnov at level 1e-4."""
+    sampler = NoiseSampler(noise(np.zeros((5, 3), dtype=bool)))
+    precision = sampler.draw(rngs(), np.full((CHAINS, 5, 3), 7.0))
+    drawn = np.linalg.inv(precision)[:, 0, 0]
+    # a diagonal cell of an inverse Wishart is inverse gamma, with half of q + 2 - (q - 1) as its shape
+    assert kstest(drawn, invgamma(1.5, scale=0.5).cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("holes", [[1], [0, 2], [0, 1, 2]])
+def test_missing_errors_are_drawn_given_the_others(holes):
+    observed = np.ones((2, 3), dtype=bool)
+    observed[1, holes] = False
+    sampler = NoiseSampler(noise(observed))
+    T = noise(observed).whitener
+    errors = np.array([[1.0, -2.0, 0.5], [0.7, 1.5, -0.2]])
+    precision = np.linalg.inv(np.array([[1.3, 0.4, 0.1], [0.4, 0.8, -0.2], [0.1, -0.2, 1.1]]))
+    whitened = np.broadcast_to(errors @ T.T, (CHAINS, 2, 3))
+    drawn = sampler.completed(rngs(), whitened, np.broadcast_to(precision, (CHAINS, 3, 3))) @ np.linalg.inv(T).T
+    np.testing.assert_allclose(drawn[:, observed], np.tile(errors[observed], (CHAINS, 1)), atol=1e-10)
+    Sigma = np.linalg.inv(T) @ np.linalg.inv(precision) @ np.linalg.inv(T).T
+    seen = np.setdiff1d(np.arange(3), holes)
+    between = Sigma[np.ix_(holes, seen)] @ np.linalg.inv(Sigma[np.ix_(seen, seen)])
+    mean = between @ errors[1, seen]
+    cov = Sigma[np.ix_(holes, holes)] - between @ Sigma[np.ix_(seen, holes)]
+    cells = drawn[:, 1, holes]
+    assert np.all(np.abs(cells.mean(axis=0) - mean) < 5 * np.sqrt(np.diag(cov) / CHAINS))
+    size = np.sqrt(np.outer(np.diag(cov), np.diag(cov)))
+    assert np.all(np.abs(np.cov(cells, rowvar=False) - cov) < 5 * size * np.sqrt(2 / CHAINS))
+
+
+def test_drawing_errors_and_covariance_in_turn_leaves_the_prior():
+    """Geweke's test: from the prior, errors | covariance and covariance | errors must lead back to the prior."""
+    empty = NoiseSampler(noise(np.zeros((4, 3), dtype=bool)))
+    counted = NoiseSampler(noise(np.ones((4, 3), dtype=bool)))
+    generators = rngs(seed=3)
+    precision = empty.draw(generators, np.zeros((CHAINS, 4, 3)))
+    for _ in range(3):
+        errors = empty.completed(generators, np.zeros((CHAINS, 4, 3)), precision)
+        precision = counted.draw(generators, errors)
+    drawn = np.linalg.inv(precision)
+    for k in range(3):
+        assert kstest(drawn[:, k, k], invgamma(1.5, scale=0.5).cdf).pvalue > 1e-4
+
+
+def test_the_precision_of_rows_is_that_of_the_observed_cells():
+    observed = np.array([[True, True, True], [True, False, True]])
+    sampler = NoiseSampler(noise(observed))
+    precision = np.linalg.inv(np.array([[1.3, 0.4, 0.1], [0.4, 0.8, -0.2], [0.1, -0.2, 1.1]]))[None]
+    rows = sampler.row_precision(precision)
+    T = noise(observed).whitener
+    Sigma = sampler.covariance(precision)[0]
+    np.testing.assert_allclose(T.T @ rows[0, 0] @ T, np.linalg.inv(Sigma), atol=1e-8)
+    seen = [0, 2]
+    expected = np.zeros((3, 3))
+    expected[np.ix_(seen, seen)] = np.linalg.inv(Sigma[np.ix_(seen, seen)])
+    np.testing.assert_allclose(T.T @ rows[0, 1] @ T, expected, atol=1e-8)
+    complete = NoiseSampler(noise(np.ones((2, 3), dtype=bool)))
+    np.testing.assert_array_equal(complete.row_precision(precision), precision[:, None])

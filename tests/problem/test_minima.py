@@ -1,0 +1,260 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from orthocal import Problem, Simulator
+from orthocal.errors import NonFiniteError, SimulatorError
+from orthocal.examples import MODEL1, MODEL2
+from orthocal.problem.minima import find_minima
+from orthocal.problem.parameters import Parameters
+from orthocal.problem.simulator import BoundSimulator
+
+X = np.linspace(0.05, 1, 25)[:, None]
+WAVE = 0.1 * np.sin(30 * X)
+
+
+def search(function, priors, y, weight=None, starts=32, x=X):
+    parameters = Parameters(priors)
+    simulator = BoundSimulator(Simulator(function, "difference"), parameters.support, y.shape[1], False)
+    weight = np.eye(y.shape[1]) if weight is None else weight
+    starts = parameters.starts(starts) if isinstance(starts, int) else np.asarray(starts, dtype=float)
+    return find_minima(simulator, parameters, x, y, weight, starts), simulator
+
+
+def line(x, theta):
+    return theta[0] + theta[1] * x[:, 0]
+
+
+def test_the_minimum_of_model_1_is_linear_least_squares():
+    x, y = MODEL1.simulate(np.random.default_rng(0))
+    minima = MODEL1.problem(x, y).minima
+    expected, residual, _, _ = np.linalg.lstsq(x, y, rcond=None)
+    assert len(minima) == 1
+    np.testing.assert_allclose(minima[0].theta, expected, rtol=1e-8)
+    assert minima[0].loss == pytest.approx(residual[0] / 100 / 0.2**2, rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_model_2_has_eight_symmetric_minima(seed):
+    x, y = MODEL2.simulate(np.random.default_rng(seed))
+    minima = MODEL2.problem(x, y).minima
+    assert len(minima) == 8
+    np.testing.assert_allclose(minima[0].theta, [0.2, 0.3], atol=0.01)
+    np.testing.assert_allclose([one.loss for one in minima], minima[0].loss, rtol=1e-6)
+    t1, t2 = minima[0].theta
+    symmetric = [(a, b) for a in (t1, 0.5 - t1, 0.5 + t1, 1 - t1) for b in (t2, 1 - t2)]
+    np.testing.assert_allclose([one.theta for one in minima], sorted(symmetric), atol=1e-5)
+
+
+def test_the_order_of_symmetric_minima_does_not_depend_on_rounding_where_the_fit_is_exact():
+    minima = MODEL2.problem(X, MODEL2.truth(X)).minima
+    expected = [(a, b) for a in (0.2, 0.3, 0.7, 0.8) for b in (0.3, 0.7)]
+    np.testing.assert_allclose([one.theta for one in minima], expected, atol=1e-6)
+
+
+def test_minima_are_ordered_where_the_best_loss_is_zero():
+    def rising_wave(x, theta):
+        return np.full(len(x), 100 * (1 - np.cos(theta[0])) + 10 * theta[0])
+
+    minima, _ = search(rising_wave, {"a": stats.uniform(-1, 12)}, np.zeros((25, 1)), starts=[[6.5], [0.0]])
+    assert len(minima) == 2
+    assert minima[0].theta == pytest.approx([0.0], abs=1e-9)
+    # the derivative 100 sin(theta) + 10 is zero
+    assert minima[1].theta == pytest.approx([2 * np.pi - np.arcsin(0.1)], abs=1e-4)
+
+
+def test_minima_are_stationary_and_come_best_first():
+    def bumps(x, theta):
+        return np.sin(theta[0]) * x[:, 0] + 0.1 * theta[0]
+
+    y = 0.5 * X + 0.2
+    minima, _ = search(bumps, {"a": stats.uniform(-10, 20)}, y)
+
+    def loss(value):
+        return np.mean((y[:, 0] - bumps(X, [value])) ** 2)
+
+    assert len(minima) >= 5
+    losses = [one.loss for one in minima]
+    assert losses == sorted(losses)
+    for one in minima:
+        value = one.theta[0]
+        assert one.loss == pytest.approx(loss(value), rel=1e-10)
+        # a minimum within the support, whose bounds are -10 and 10
+        beside = [loss(max(value - 1e-3, -10)), loss(min(value + 1e-3, 10))]
+        assert one.loss <= min(beside) * (1 + 1e-12)
+        assert one.loss < max(beside) * (1 - 1e-7)
+    grid = np.linspace(-10, 10, 4001)
+    assert minima[0].loss <= min(map(loss, grid))
+
+
+def test_several_starts_at_one_minimum_are_listed_once():
+    minima, _ = search(line, {"a": stats.norm(0, 3), "b": stats.norm(0, 3)}, 1 + 2 * X + WAVE)
+    assert len(minima) == 1
+
+
+def test_of_equal_minima_the_one_with_the_higher_prior_density_comes_first():
+    def square(x, theta):
+        return theta[0] ** 2 * x[:, 0]
+
+    minima, _ = search(square, {"a": stats.norm(-0.5, 2)}, 4 * X + WAVE)
+    assert [one.theta[0] for one in minima] == pytest.approx([-2, 2], abs=0.05)
+    minima, _ = search(square, {"a": stats.norm(0.5, 2)}, 4 * X + WAVE)
+    assert [one.theta[0] for one in minima] == pytest.approx([2, -2], abs=0.05)
+
+
+def test_of_equal_minima_with_equal_density_the_positive_one_comes_first():
+    minima, _ = search(lambda x, theta: theta[0] ** 2 * x[:, 0], {"a": stats.norm(0, 2)}, 4 * X + WAVE)
+    assert [one.theta[0] for one in minima] == pytest.approx([2, -2], abs=0.05)
+
+
+def test_a_better_minimum_goes_before_one_with_a_higher_density():
+    def nearly_even(x, theta):
+        return (theta[0] ** 2 + 0.001 * theta[0]) * x[:, 0] + 0.02 * theta[0]
+
+    minima, _ = search(nearly_even, {"a": stats.norm(-1, 1)}, 4 * X + 0.04)
+    assert minima[0].theta[0] > 0
+    assert minima[0].loss < minima[1].loss
+
+
+def test_the_loss_and_its_minimum_are_weighted_over_the_outcomes():
+    weight = np.array([[2.0, -0.7], [-0.7, 0.5]])
+    design = np.stack([np.column_stack([np.ones(25), X[:, 0]]), np.column_stack([X[:, 0] ** 2, -np.ones(25)])], axis=1)
+    y = np.random.default_rng(3).standard_normal((25, 2))
+    minima, _ = search(
+        lambda x, theta: design @ theta, {"a": stats.norm(0, 3), "b": stats.norm(0, 3)}, y, weight=weight
+    )
+    precision = np.einsum("nkp,kl,nlr->pr", design, weight, design)
+    theta = np.linalg.solve(precision, np.einsum("nkp,kl,nl->p", design, weight, y))
+    residual = y - design @ theta
+    assert len(minima) == 1
+    np.testing.assert_allclose(minima[0].theta, theta, rtol=1e-6)
+    assert minima[0].loss == pytest.approx(np.mean(np.einsum("nk,kl,nl->n", residual, weight, residual)), rel=1e-9)
+
+
+def test_a_start_where_the_simulator_gives_nan_is_skipped():
+    def positive_only(x, theta):
+        return theta[0] * x[:, 0] if theta[0] > 0 else np.full(len(x), np.nan)
+
+    minima, simulator = search(positive_only, {"a": stats.norm(0, 10)}, 3 * X, starts=[[-5.0], [4.0], [-1.0]])
+    assert len(minima) == 1
+    np.testing.assert_allclose(minima[0].theta, [3.0], rtol=1e-8)
+    assert simulator.failures >= 2
+
+
+def test_a_start_where_the_gradient_is_nan_is_skipped():
+    simulator = Simulator(
+        lambda x, theta: theta[0] * x[:, 0],
+        lambda x, theta: x[:, 0] if theta[0] > 0 else np.full(len(x), np.nan),
+    )
+    problem = Problem(X, 3 * X[:, 0], simulator, {"a": stats.norm(0, 10)}, noise_cov=1.0, starts=[[-5.0], [4.0]])
+    assert len(problem.minima) == 1
+    np.testing.assert_allclose(problem.theta_tilde, [3.0], rtol=1e-8)
+
+
+def test_a_start_where_the_simulator_gives_nan_but_the_gradient_is_finite_is_skipped():
+    simulator = Simulator(
+        lambda x, theta: theta[0] * x[:, 0] if theta[0] > 0 else np.full(len(x), np.nan), lambda x, theta: x[:, 0]
+    )
+    problem = Problem(X, 3 * X[:, 0], simulator, {"a": stats.norm(0, 10)}, noise_cov=1.0, starts=[[-5.0], [4.0]])
+    assert len(problem.minima) == 1
+    np.testing.assert_allclose(problem.theta_tilde, [3.0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_minima_do_not_depend_on_the_units_of_theta(unit):
+    def square(x, theta):
+        return (theta[0] / unit) ** 2 * x[:, 0] + theta[1] / unit
+
+    priors = {"a": stats.norm(0, 2 * unit), "b": stats.norm(0, 2 * unit)}
+    minima, _ = search(square, priors, 4 * X - 1 + WAVE)
+    assert len(minima) == 2
+    np.testing.assert_allclose([one.theta / unit for one in minima], [[2, -1], [-2, -1]], atol=0.1)
+
+
+def test_nan_at_every_start_is_an_error_that_names_theta():
+    with pytest.raises(NonFiniteError, match="NaN or infinity at a = "):
+        search(lambda x, theta: np.full(len(x), np.nan), {"a": stats.norm(0, 10)}, 3 * X)
+
+
+def test_no_start_at_all_is_an_error():
+    with pytest.raises(SimulatorError, match="no start"):
+        search(line, {"a": stats.norm(0, 3), "b": stats.norm(0, 3)}, X, starts=np.empty((0, 2)))
+
+
+def test_an_exception_of_the_simulator_is_not_taken_for_a_bad_start():
+    def raises_sometimes(x, theta):
+        if theta[0] < 0:
+            raise RuntimeError("the licence has expired")
+        return theta[0] * x[:, 0]
+
+    with pytest.raises(SimulatorError, match="the licence has expired"):
+        search(raises_sometimes, {"a": stats.norm(0, 10)}, 3 * X)
+
+
+def test_the_search_never_leaves_the_support():
+    seen = []
+
+    def recorded(x, theta):
+        seen.append(theta.copy())
+        return line(x, theta)
+
+    priors = {"a": stats.uniform(0, 1), "b": stats.gamma(2.0)}
+    # the unrestricted fit is (2.8, -3)
+    minima, _ = search(recorded, priors, 2.8 - 3 * X + WAVE)
+    seen = np.array(seen)
+    assert (seen >= 0).all()
+    assert (seen[:, 0] <= 1).all()
+    assert minima[0].theta == pytest.approx([1, 0], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("slope", "prior", "bound"),
+    [
+        (2.0, stats.uniform(0, 1), 1.0),
+        (-2.0, stats.uniform(0, 1), 0.0),
+        (-2.0, stats.gamma(2.0), 0.0),
+        (5e6, stats.uniform(1e6, 1e6), 2e6),
+        (5e-9, stats.uniform(0, 1e-9), 1e-9),
+    ],
+)
+def test_theta_tilde_on_a_bound_is_reported(slope, prior, bound):
+    y = 1 + slope * X + slope * WAVE
+    problem = Problem(X, y, line, {"level": stats.norm(0, 10), "slope": prior}, noise_cov=slope**2 / 100, starts=8)
+    assert problem.theta_tilde[1] == pytest.approx(bound, rel=1e-6, abs=1e-6)
+    assert problem.on_bound() == ("slope",)
+
+
+def test_theta_tilde_near_a_bound_is_not_on_it():
+    problem = Problem(X, 0.99 * X, lambda x, theta: theta[0] * x[:, 0], {"a": stats.uniform(0, 1)}, noise_cov=0.01)
+    assert problem.theta_tilde == pytest.approx([0.99])
+    assert problem.on_bound() == ()
+
+
+def test_of_two_minima_at_one_place_the_better_stays():
+    """The prior is so wide that neighbouring minima of a fast oscillation count as one place."""
+    x = np.linspace(0, 1, 40)[:, None]
+    truth = 812.3
+
+    def wave(x, theta):
+        return np.sin(theta[0] * x[:, 0])
+
+    starts = np.linspace(800, 825, 40)[:, None]
+    minima, _ = search(wave, {"t": stats.uniform(0, 1e6)}, wave(x, [truth])[:, None], starts=starts, x=x)
+    assert minima[0].theta == pytest.approx([truth], abs=1e-3)
+
+
+def test_a_rough_simulator_has_one_minimum_where_nothing_parts_two():
+    """Steps of the output end the search at several places of one valley; two valleys stay two."""
+
+    def steps(x, theta):
+        return np.round(theta[0] * x[:, 0], 5)
+
+    def symmetric(x, theta):
+        return np.abs(theta[0]) * x[:, 0]
+
+    x = np.linspace(0, 1, 30)[:, None]
+    y = 0.31 * x[:, 0] + 0.01 * np.sin(9 * x[:, 0])
+    rough = Problem(x, y, Simulator(steps, "difference", step=1e-2), {"a": stats.uniform(0, 1)}, noise_cov=1e-4)
+    assert len(rough.minima) == 1
+    near = Problem(x, 0.1 * y, Simulator(symmetric, "difference"), {"a": stats.uniform(-1, 2)}, noise_cov=1e-4)
+    assert len(near.minima) == 2

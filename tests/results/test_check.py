@@ -1,0 +1,106 @@
+"""The findings: each says what it is made for, and only then."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import orthocal as oc
+from orthocal.examples import MODEL1
+
+GP = oc.bias.GP(0.5, 1.0, 0.5)
+
+
+def calibrated(method=None, **changes):
+    x, y = MODEL1.simulate(np.random.default_rng(1))
+    options = {"noise_cov": 0.04, "domain": oc.Box(0, 1), "parameters": {"t": stats.norm(0, 10)}, **changes}
+    options = {"simulator": lambda x, t: t[0] * x[:, 0], **options}
+    return oc.calibrate(oc.Problem(x, y, **options), method or oc.methods.Projected(GP), draws=500, seed=1)
+
+
+def topics(posterior, level):
+    return {finding.topic for finding in posterior.check() if finding.level == level}
+
+
+def test_a_sound_run_has_no_problem_and_no_note():
+    posterior = calibrated()
+    assert posterior.check().ok
+    assert topics(posterior, "note") == set()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "sound"),
+    [
+        (oc.kernels.AdaptiveMetropolis(steps=1), False),
+        (oc.kernels.HMC(trajectories=1, leapfrogs=1), False),
+        (oc.kernels.AdaptiveMetropolis(), True),
+        pytest.param(oc.kernels.HMC(), True, marks=pytest.mark.slow),
+        (oc.kernels.Slice(), True),
+    ],
+    ids=repr,
+)
+def test_an_inexact_theta_step_is_a_problem(kernel, sound):
+    """The paper's single random-walk step among them."""
+    posterior = calibrated(oc.methods.Projected(GP, kernel=kernel))
+    assert ("theta step" in topics(posterior, "problem")) != sound
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "topic"),
+    [
+        ({"noise_cov": 0.4}, "problem", "noise"),
+        ({"noise_cov": 0.002, "method": oc.methods.Projected(oc.bias.GP(2.5, 1.0, 1.0))}, "problem", "noise"),
+        ({"noise_cov": "estimate"}, "note", "noise"),
+        ({"parameters": {"t": stats.uniform(0, 3)}}, "problem", "best fit"),
+        ({"parameters": {"t": stats.norm(3.5, 0.03)}}, "note", "information"),
+        ({"domain": None}, "note", "domain"),
+        ({"domain": oc.Box(0, 1, nodes=2), "simulator": lambda x, t: t[0] * x[:, 0] ** 4}, "problem", "quadrature"),
+        ({"simulator": lambda x, t: np.round(t[0] * x[:, 0], 4)}, "problem", "gradient"),
+        (
+            {"simulator": oc.Simulator(lambda x, t: t[0] * x[:, 0], gradient=lambda x, t: 1.2 * x)},
+            "problem",
+            "gradient",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_what_is_wrong_is_found(changes, level, topic):
+    assert topic in topics(calibrated(**changes), level)
+
+
+@pytest.mark.parametrize(
+    ("noise_cov", "settled"), [(0.04, True), (4e-8, False)], ids=["a sound run", "noise 1000 times too small"]
+)
+def test_a_network_that_has_not_settled_is_a_problem(noise_cov, settled):
+    posterior = calibrated(oc.methods.Projected(oc.bias.BNN(hidden=10)), noise_cov=noise_cov)
+    found = [finding for finding in posterior.check() if finding.topic == "bias prior"]
+    assert [finding.level for finding in found] == ([] if settled else ["problem"])
+    assert all("the chains have" in one.message and "noise_cov" in one.advice for one in found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "word"),
+    [
+        ({"hmc_step": 1e-18}, "problem", "hardly moved"),
+        ({"hmc_acceptance": 0.01}, "problem", "hardly moved"),
+        ({"density_rhat": 3.0}, "problem", "not settled"),
+        ({"density_rhat": 1.3}, "note", "not quite settled"),
+        ({}, None, None),
+    ],
+)
+def test_what_hamiltonian_steps_report(model1_posterior, changes, level, word):
+    """One chain that stands still has an R-hat of 1: the steps tell."""
+    posterior = oc.Posterior(model1_posterior.data.copy())
+    notes = json.loads(posterior.data.attrs["notes"])
+    notes["bias"] = [{"density_rhat": 1.0, "hmc_step": 0.1, "hmc_acceptance": 0.8, **changes}]
+    posterior.data.attrs["notes"] = json.dumps(notes)
+    found = [finding for finding in posterior.check() if finding.topic == "bias prior"]
+    assert [finding.level for finding in found] == ([level] if level else [])
+    assert all(word in finding.message for finding in found)
+
+
+def test_constant_draws_are_not_fine(model1_posterior):
+    frozen = oc.Posterior(model1_posterior.data.copy(deep=True))
+    frozen.data["posterior"]["theta"][:] = 1.0
+    assert "mixing" in topics(frozen, "problem")
