@@ -154,7 +154,7 @@ def test_another_number_of_outcomes_is_a_failed_run(tmp_path):
 
 
 def test_failed_runs_are_kept_with_their_error(tmp_path, signs):
-    with pytest.warns(OrthocalWarning, match=r"1 of 4 runs failed; run 1: ValueError: two is too much \(test_campaigns"):
+    with pytest.warns(OrthocalWarning, match=r"1 of 4 runs failed; run 1: ValueError: two is too much \(test_camp"):
         runs = run(line_failing_at_2, tmp_path, retries=2)
     assert runs.failed.tolist() == [False, True, False, False]
     assert calls(signs) == {"1": 1, "2": 3, "3": 1, "4": 1}
