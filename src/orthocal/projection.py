@@ -11,7 +11,9 @@ coded: b* = b - D (C' b). Everything here is in whitened coordinates, where the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +24,14 @@ from .errors import IdentifiabilityError
 
 #: sensitivities whose smallest singular value (of unit columns) is below this cannot be told apart
 COLLINEAR = 1e-6
+
+
+class ProjectionKind(StrEnum):
+    """Where the bias is orthogonal to the gradients: over the domain, on the data points, or nowhere."""
+
+    FUNCTIONAL = "functional"
+    FINITE = "finite"
+    NONE = "none"
 
 
 class ProjectedBias(NamedTuple):
@@ -164,6 +174,45 @@ def finite_projection(at_data: Array, volumes: Array, metric: Array, factor: Arr
     directions = solve_triangular(triangle, (factor @ orthogonal).T).T
     lengths = np.sqrt(np.einsum("kqp,kqr,krp->p", at_data, weighted, at_data))
     return Projection(directions, A, directions, A / lengths, weighted, np.eye(p), finite=True)
+
+
+class Continuation(NamedTuple):
+    """A projection away from the points that it was made for: b*(x) = b(x) - D(x) c, with the draw's coefficients c.
+
+    ``directions`` maps x (m, d) to D, (m, q, p), whitened.
+    """
+
+    directions: Callable[[Array], Array]
+
+    def apply(self, x: Array, bias: Array, coefficient: Array) -> Array:
+        """b* at x from b there, (c, s, m, q), and the coefficients (c, s, p)."""
+        return np.asarray(bias - np.einsum("mkp,csp->csmk", self.directions(x), coefficient))
+
+
+def functional_continuation(gradient: Callable[[Array], Array], whitener: Array) -> Continuation:
+    """The directions of the functional projection are the gradients at theta_tilde, wherever they are asked for."""
+    return Continuation(lambda x: np.einsum("kl,mlp->mkp", whitener, gradient(x)))
+
+
+def extended_continuation(at_data: Array, extended: Callable[[int, Array, Array], Array]) -> Continuation:
+    """Those of the finite projection continue as the Gaussian process does, from the data, (n, q, p).
+
+    ``extended(k, values, x)`` continues functions of outcome k, (n, p) at the data, to x.
+    """
+    outcomes = range(at_data.shape[1])
+    return Continuation(lambda x: np.stack([extended(k, at_data[:, k], x) for k in outcomes], axis=1))
+
+
+def regressed_continuation(constraint: Array, draws_at: Callable[[Array], Array]) -> Continuation:
+    """The same for any prior: the regression of b(x), (r, m, q), on the constraints (r, p), over reference draws."""
+
+    def directions(x: Array) -> Array:
+        bias = draws_at(x)
+        centred = (bias - bias.mean(axis=0)).reshape(len(bias), -1)
+        solved = np.linalg.lstsq(constraint, centred / np.sqrt(len(bias) - 1), rcond=None)[0]
+        return np.moveaxis(solved.reshape(-1, *bias.shape[1:]), 0, -1)
+
+    return Continuation(directions)
 
 
 def quadrature_error(fine: Array, coarse: Array) -> float:

@@ -14,8 +14,6 @@ from .emulators.fitting import usable_runs
 from .emulators.gp import FittedGP
 from .errors import InputError
 from .results.posterior import Posterior
-from .results.predict import noise_covariance
-from .results.store import stored
 from .runs.table import RunTable
 
 #: draws that stand for the posterior, and as many candidates for the next runs
@@ -61,7 +59,7 @@ def next_runs(posterior: Posterior, runs: RunTable, n: int, seed: int = 0, progr
         raise InputError(f"n={n!r}: give the number of runs, from 1 to {CANDIDATES}")
     rng = np.random.default_rng(seed)
     draws = posterior.theta.reshape(-1, used.p)
-    x = stored(posterior.data, "constant_data", "x")
+    x = posterior.record.x
     emulator = _gaussian_process(posterior, used, x, progress)
     candidates = _candidates(posterior, draws, rng)
     sample = draws[rng.choice(len(draws), min(DRAWS, len(draws)), replace=False)]
@@ -100,7 +98,7 @@ def _candidates(posterior: Posterior, draws: Array, rng: np.random.Generator) ->
     chosen = draws[rng.choice(len(draws), CANDIDATES, replace=len(draws) < CANDIDATES)]
     mean = draws.mean(axis=0)
     chosen[::2] = mean + WIDENED * (chosen[::2] - mean)
-    lower, upper = (stored(posterior.data, "constant_data", f"prior_{end}") for end in ("lower", "upper"))
+    lower, upper = posterior.record.support[1:3]
     inside = np.clip(chosen, lower, upper)
     unique: Array = np.unique(inside, axis=0)
     return unique
@@ -109,8 +107,8 @@ def _candidates(posterior: Posterior, draws: Array, rng: np.random.Generator) ->
 def _influence(posterior: Posterior, emulator: ComponentEmulator, x: Array, draws: Array) -> list[Array]:
     """How far an error of one sd of each component moves theta, in posterior sds: (p, r) for each outcome."""
     gradient = emulator.gradient(x, draws.mean(axis=0))
-    observed = ~np.isnan(stored(posterior.data, "observed_data", "y"))
-    weight = np.linalg.inv(noise_covariance(posterior.data))
+    observed = ~np.isnan(posterior.record.y)
+    weight = np.linalg.inv(posterior.record.noise_cov)
     # missing cells say nothing
     weighted = np.einsum("nkp,kl,nl->nlp", gradient * observed[:, :, None], weight, observed)
     gram = np.einsum("nlp,nlr->pr", weighted, gradient)

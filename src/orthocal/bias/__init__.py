@@ -5,7 +5,6 @@ from .base import BiasPrior as BiasPrior
 from .base import BiasSampler as BiasSampler
 from .base import ChainwiseSampler as ChainwiseSampler
 from .base import Setting as Setting
-from .base import restore_sampler as restore_sampler
 from .gp import GP as GP
 from .bart import BART as BART
 from .softbart import SoftBART as SoftBART

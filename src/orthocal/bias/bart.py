@@ -8,11 +8,11 @@ import numpy as np
 
 from ..arrays import Array
 from ..regression.bart import BARTSampler, BARTSettings, spread_cut_points
-from .base import Setting, listed
+from .base import ListedPrior, Setting, listed
 
 
 @listed
-class BART(BARTSettings):
+class BART(BARTSettings, ListedPrior):
     """b = sum of trees with leaves N(0, (range / (2 k sqrt(trees)))^2), the range that of the residual at theta_tilde.
 
     Parameters

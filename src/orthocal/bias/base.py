@@ -7,13 +7,14 @@ independent a priori and each has a sampler of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import FileError
+from ..findings import Finding
 from ..regression.chainwise import ChainwiseSampler as ChainwiseSampler
 
 
@@ -74,6 +75,7 @@ class BiasSampler(Protocol):
         """All that is needed to rebuild the sampler of a stored posterior, as what JSON can store."""
 
 
+@runtime_checkable
 class BiasPrior(Protocol):
     """A nonparametric prior on the bias."""
 
@@ -84,24 +86,60 @@ class BiasPrior(Protocol):
         """The user's choices, as what JSON can store."""
 
 
-class ListedPrior(BiasPrior, Protocol):
-    """A prior that methods and files know by its name."""
+@runtime_checkable
+class ScalesNoise(Protocol):
+    """A sampler that says whether it takes a ``noise_scale``."""
+
+    takes_noise_scale: bool
+
+
+def scales_noise(sampler: BiasSampler) -> bool:
+    """Whether a sampler can be used with sampled noise."""
+    return isinstance(sampler, ScalesNoise) and sampler.takes_noise_scale
+
+
+class ListedPrior:
+    """A prior that methods and files know by its name; what it states, it states in its own file.
+
+    Attributes
+    ----------
+    name
+        In methods and files.
+    words
+        What it assumes, the beginning of a sentence.
+    """
 
     name: ClassVar[str]
-    #: what it assumes, the beginning of a sentence
     words: ClassVar[str]
+
+    def prepare(self, setting: Setting) -> BiasSampler:
+        raise NotImplementedError
+
+    def describe(self) -> dict[str, Any]:
+        raise NotImplementedError
 
     @staticmethod
     def restore(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BiasSampler:
         """The sampler of a stored posterior, from its ``settings()`` and its points."""
+        raise NotImplementedError
+
+    @staticmethod
+    def remarks(findings: dict[str, Any]) -> Iterator[Finding]:
+        """What is to be said about the ``findings()`` of a sampler."""
+        return iter(())
 
 
-Restorer = Callable[[dict[str, Any], Array, Array, Array], BiasSampler]
+class StoredSampler(NamedTuple):
+    """What a file's sampler needs: how it is made again, and what its findings mean."""
+
+    restore: Callable[[dict[str, Any], Array, Array, Array], BiasSampler]
+    remarks: Callable[[dict[str, Any]], Iterator[Finding]]
+
 
 #: name -> prior, in the order of ``bias/__init__.py``
 PRIORS: dict[str, type[ListedPrior]] = {}
-#: kind of the stored settings -> what makes their sampler again
-RESTORERS: dict[str, Restorer] = {}
+#: kind of a sampler's settings -> what its file needs
+SAMPLERS: dict[str, StoredSampler] = {}
 
 Prior = TypeVar("Prior", bound=type[ListedPrior])
 
@@ -109,13 +147,16 @@ Prior = TypeVar("Prior", bound=type[ListedPrior])
 def listed(prior: Prior) -> Prior:
     """Of a class: a prior that can be named."""
     PRIORS[prior.name] = prior
-    RESTORERS[prior.name] = prior.restore
+    SAMPLERS[prior.name] = StoredSampler(prior.restore, prior.remarks)
     return prior
 
 
-def restore_sampler(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BiasSampler:
-    """The sampler of a stored posterior, from its settings."""
+def stored_sampler(settings: dict[str, Any]) -> StoredSampler:
+    """What a file's sampler needs, from its settings."""
     kind = str(settings.get("kind"))
-    if kind not in RESTORERS:
-        raise FileError(f"the bias prior {kind!r} of this file is not known to this version of orthocal")
-    return RESTORERS[kind](settings, x, nodes, noise_var)
+    if kind not in SAMPLERS:
+        raise FileError(
+            f"the bias prior {kind!r} of this file is not known to this version of orthocal: if it is your own, give "
+            "it with the simulator, oc.load(path, simulator=f, bias=MyPrior())"
+        )
+    return SAMPLERS[kind]

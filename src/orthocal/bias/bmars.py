@@ -8,11 +8,11 @@ import numpy as np
 
 from ..arrays import Array
 from ..regression.bmars import BMARSSampler, BMARSSettings
-from .base import Setting, listed
+from .base import ListedPrior, Setting, listed
 
 
 @listed
-class BMARS(BMARSSettings):
+class BMARS(BMARSSettings, ListedPrior):
     """b(x) = beta_0 + sum_{k=1..K} beta_k prod_{j=1..J_k} h_kj(x)^degree, h(x) = [s (u_v - t)]_+ / max_u [s (u - t)]_+.
 
     u in [0, 1]^d are the inputs, scaled by the range of the data and cut off there, so that b is constant beyond

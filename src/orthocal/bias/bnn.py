@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,7 +11,8 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
-from .base import ChainwiseSampler, Setting, listed
+from ..findings import Finding
+from .base import ChainwiseSampler, ListedPrior, Setting, listed
 
 #: trajectories from a draw of the prior before the first draw that is handed out; they set the step size
 START_TRAJECTORIES = 100
@@ -26,6 +28,11 @@ SHORTEST = 0.5
 GAMMA, DELAY, KAPPA = 0.05, 10.0, 0.75
 #: step size that dual averaging begins with
 FIRST_STEP = 0.1
+
+#: R-hat of the log density: beyond the first a note, then a problem
+SETTLED_LIMITS = 1.1, 2.0
+#: Hamiltonian steps that are shorter, in prior sds, or more often refused than this do not move the bias
+SHORTEST_STEP, LEAST_ACCEPTANCE = 1e-12, 0.05
 
 
 class Network(NamedTuple):
@@ -48,7 +55,7 @@ class Network(NamedTuple):
 
 @listed
 @dataclass(frozen=True)
-class BNN:
+class BNN(ListedPrior):
     """b(x) = a + sum_{h=1..H} v_h tanh(c_h + sum_j w_hj u_j(x)), or with a second layer of tanh units between.
 
     u are the inputs, scaled to [-1, 1] by the range of the data; one that is constant there is left out. With d inputs
@@ -97,6 +104,24 @@ class BNN:
     @staticmethod
     def restore(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BNNSampler:
         return BNNSampler.restore(settings, x, nodes, noise_var)
+
+    @staticmethod
+    def remarks(findings: dict[str, Any]) -> Iterator[Finding]:
+        """Whether Hamiltonian Monte Carlo has found the bias."""
+        if "density_rhat" not in findings:
+            return
+        rhat, step, acceptance = (findings[name] for name in ("density_rhat", "hmc_step", "hmc_acceptance"))
+        figures = f"R-hat of its log density {rhat:.3g}, shortest step {step:.1g}, lowest acceptance {acceptance:.0%}"
+        stuck = step < SHORTEST_STEP or acceptance < LEAST_ACCEPTANCE
+        if stuck or rhat > SETTLED_LIMITS[1]:
+            state = "hardly moved" if stuck else "not settled"
+            advice = (
+                "noise_cov may be far too small, or the bias too irregular for this prior: check it, or take another"
+            )
+            yield Finding("problem", "bias prior", f"the chains have {state} ({figures})", advice)
+        elif rhat > SETTLED_LIMITS[0]:
+            message = f"the chains have not quite settled ({figures})"
+            yield Finding("note", "bias prior", message, "run longer: more draws, and more warmup")
 
     def prepare(self, setting: Setting) -> BNNSampler:
         # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -12,8 +13,9 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from ..arrays import Array, IntArray, as_floats, unique_rows
 from ..errors import InputError
+from ..findings import Finding
 from ..regression.gaussian_process import check_smoothness, correlation, fit_hyperparameters, jittered_cholesky
-from .base import Setting, listed
+from .base import ListedPrior, Setting, listed
 
 #: beyond this the matrices take more than about 1 GB each
 MOST_POINTS = 10_000
@@ -23,7 +25,7 @@ PREDICTION_BLOCK = 2_000
 
 @listed
 @dataclass(frozen=True)
-class GP:
+class GP(ListedPrior):
     """b ~ GP(0, sd^2 k), with a Matern or squared-exponential correlation k.
 
     Parameters
@@ -56,6 +58,15 @@ class GP:
     @staticmethod
     def restore(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> GPSampler:
         return GPSampler.restore(settings, x, nodes, noise_var)
+
+    @staticmethod
+    def remarks(findings: dict[str, Any]) -> Iterator[Finding]:
+        if findings.get("at_bound"):
+            message = f"the search for its hyperparameters ended on a bound ({', '.join(findings['at_bound'])})"
+            yield Finding("note", "bias prior", message, "the bias may be absent or linear; consider giving them")
+        if findings.get("jitter", 0) > 1e-8:
+            message = f"a jitter of {findings['jitter']:.0e} of its variance was needed"
+            yield Finding("note", "bias prior", message, "points may lie too close together for so smooth a prior")
 
     def prepare(self, setting: Setting) -> GPSampler:
         d = setting.x.shape[1]

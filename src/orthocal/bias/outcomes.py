@@ -18,8 +18,8 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError
-from ..problem.noise import Noise
-from .base import BiasPrior, BiasSampler, Setting
+from ..problem.noise import Noise, NoiseSource
+from .base import BiasPrior, BiasSampler, Setting, scales_noise
 from .gp import GPSampler
 from .joint_gp import JointGP
 
@@ -75,7 +75,7 @@ class OutcomesBias:
     ) -> None:
         """From the residual (n, q) and the gradient (n, q, p) at theta_tilde, whitened."""
         self._precision, self._n = noise.precision, len(x)
-        self._coupled = noise.coupled and noise.source != "sampled"
+        self._coupled = noise.coupled and noise.source is not NoiseSource.SAMPLED
         self._points = [split_points(x, nodes, noise_var) for noise_var in noise.variances.T]
         units = 1 / np.sqrt(np.diag(noise.cov))
         self.samplers: list[BiasSampler] = [
@@ -92,7 +92,7 @@ class OutcomesBias:
             )
             for k, points in enumerate(self._points)
         ]
-        if noise.source == "sampled" and not getattr(self.samplers[0], "takes_noise_scale", False):
+        if noise.source is NoiseSource.SAMPLED and not scales_noise(self.samplers[0]):
             raise InputError(
                 f"the prior {type(prior).__name__} cannot be used with sampled noise, its variance is fixed: "
                 'give noise_cov, or take "estimate"'

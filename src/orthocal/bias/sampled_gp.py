@@ -9,20 +9,24 @@ because a random walk on it needs no bounds.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from ..arrays import Array, BoolArray, unique_rows
+from ..findings import Finding
 from ..progress import progress_bar
 from ..regression.gaussian_process import correlation, jittered_cholesky
-from .base import RESTORERS
+from .base import SAMPLERS, StoredSampler
 
 #: predictions are joint within blocks of this many points: every draw factorises a matrix of that size
 PREDICTION_BLOCK = 500
 #: share of the variance that is added where a conditional covariance is factorised: an error of 1e-5 sd
 NUGGET = 1e-10
+#: hyperparameters are nuisances: they need not mix as well as theta
+RHAT_LIMIT = 1.05
 
 
 class SampledGPSampler:
@@ -145,7 +149,14 @@ class SampledGPSampler:
         return np.asarray(np.exp(2 * log_values[0]) * correlation(a, b, np.exp(log_values[1:]), self.nu))
 
 
-RESTORERS["sampled gp"] = SampledGPSampler.restore
+def _remarks(findings: dict[str, Any]) -> Iterator[Finding]:
+    rhat = findings.get("hyperparameter_rhat", 1.0)
+    if rhat > RHAT_LIMIT:
+        message = f"its sampled hyperparameters have not mixed (R-hat {rhat:.3f})"
+        yield Finding("problem", "bias prior", message, "run longer: more draws, and more warmup")
+
+
+SAMPLERS["sampled gp"] = StoredSampler(SampledGPSampler.restore, _remarks)
 
 
 def log_evidence(lower: Array, residual: Array) -> float:

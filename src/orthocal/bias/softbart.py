@@ -8,11 +8,11 @@ import numpy as np
 
 from ..arrays import Array
 from ..regression.softbart import SoftBARTSampler, SoftBARTSettings
-from .base import Setting, listed
+from .base import ListedPrior, Setting, listed
 
 
 @listed
-class SoftBART(SoftBARTSettings):
+class SoftBART(SoftBARTSettings, ListedPrior):
     """b = sum_t sum_l phi_tl mu_tl, phi_tl a product of logistic gates psi((x_j - c) / tau_t): smooth trees.
 
     mu_tl ~ N(0, (range / (2 k sqrt(trees)))^2), the range that of the residual at theta_tilde. Every point is in

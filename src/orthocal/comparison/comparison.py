@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -114,13 +113,13 @@ class Comparison:
         """
         rows = {}
         for name, posterior in self.posteriors.items():
-            notes = json.loads(posterior.data.attrs["notes"])
+            notes = posterior.record.notes
             size = float(self._summary.xs(name, level="method")["ess_bulk"].min())
             rows[name] = {
-                "seconds": notes["seconds"],
-                "simulator_calls": notes["simulator_calls"],
+                "seconds": notes.seconds,
+                "simulator_calls": notes.simulator_calls,
                 "ess": size,
-                "ess_per_second": size / max(notes["seconds"], 1e-9),
+                "ess_per_second": size / max(notes.seconds, 1e-9),
             }
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
 
@@ -174,7 +173,7 @@ class Comparison:
     def _loo(self) -> pd.DataFrame:
         rows = {}
         for name, posterior in self.posteriors.items():
-            found = psis_loo(posterior.data)
+            found = psis_loo(posterior.record)
             rows[name] = {
                 "elpd_loo": found.elpd,
                 "se": found.se,

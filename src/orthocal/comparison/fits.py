@@ -15,7 +15,6 @@ from ..methods import Method
 from ..problem.problem import Problem
 from ..progress import progress_bar
 from ..results.posterior import Posterior
-from ..results.predict import noise_roots
 from ..results.scores import CellScores, cell_scores
 
 
@@ -101,12 +100,12 @@ def run_methods(
 def _scored(fit: Posterior, problem: Problem, rows: BoolArray) -> HeldOut:
     """Scores of the rows that a fit has not seen."""
     predicted = fit.predict(problem.data.x[rows])
-    roots = noise_roots(fit.data, predicted["draw"].values)
+    roots = fit.record.noise_roots(predicted["draw"].values)
     if problem.noise.by_point is not None:
         # predictions at new points have the noise of a typical one, but these points' own is known
         roots = np.linalg.cholesky(problem.noise.by_point[rows])
     # drawn anew, from the fold's seed: all methods get the same noise, and chance does not set them apart
-    rng = np.random.default_rng(np.random.SeedSequence(int(fit.data.attrs["seed"]), spawn_key=(1,)))
+    rng = np.random.default_rng(np.random.SeedSequence(fit.record.seed, spawn_key=(1,)))
     noise = np.einsum("...ij,...j->...i", roots, rng.standard_normal(predicted["mean"].shape))
     y = problem.data.y[rows]
     draws = (predicted[name].values + noise for name in ("mean", "model"))

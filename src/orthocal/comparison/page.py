@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -12,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..files import whole_file
+from ..findings import Finding
 from ..pages.page import rendered
 from ..pages.pictures import Picture, inline_svg
 from ..pages.tables import Grid, grid_text, summary_rows
-from ..results.check import Finding
 from . import figures as compare_plots
 from .words import WIDE, flat_settings
 
@@ -208,9 +207,9 @@ def _settings(comparison: Comparison) -> Iterator[tuple[str, str]]:
     yield "data", f"{data['point']} rows, {data['input']} input(s), {first.q} outcome(s)"
     if comparison.fold_of_row is not None:
         yield "folds", f"{comparison.fold_of_row.max() + 1}, at random, the same for every method"
-    yield "chains, draws, warm-up", f"{sizes['chain']} x {sizes['draw']}, {first.data.attrs['warmup']}"
+    yield "chains, draws, warm-up", f"{sizes['chain']} x {sizes['draw']}, {first.record.warmup}"
     yield "seed", str(comparison.seed)
     for name, posterior in comparison.posteriors.items():
-        settings = flat_settings(json.loads(posterior.data.attrs["method"]))
+        settings = flat_settings(posterior.record.method)
         words = (f"{key} {'chosen by the program' if value is None else value}" for key, value in settings.items())
         yield f"method {name}", ", ".join(words)

@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 
 from ..comparison.outcomes import TOGETHER
 from ..files import whole_file
+from ..findings import Finding
 from ..pages.page import rendered
 from ..pages.pictures import Picture, inline_svg
 from ..pages.style import STYLE
-from ..results.check import Finding
 from ..results.figures import pairs_figure
 from .fit import GalaxyFit
 from .fit_figures import fit_maps, posteriors_figure

@@ -1,9 +1,8 @@
-"""Ways to draw theta from Pi(theta | b*, y)."""
+"""Ways to draw theta from Pi(theta | b*, y). A new one is a file, and a line here, in messages' order."""
+# ruff: noqa: I001
 
-from .adaptive import AdaptiveMetropolis
-from .base import Kernel
-from .hmc import HMC
-from .laplace import Laplace
-from .slice import Slice
-
-__all__ = ["HMC", "AdaptiveMetropolis", "Kernel", "Laplace", "Slice"]
+from .base import Kernel as Kernel
+from .laplace import Laplace as Laplace
+from .adaptive import AdaptiveMetropolis as AdaptiveMetropolis
+from .slice import Slice as Slice
+from .hmc import HMC as HMC

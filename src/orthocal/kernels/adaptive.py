@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
-from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, laplace_root, normals
+from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, laplace_root, listed, normals
 
 #: the acceptance rate aimed at, the paper's
 TARGET_ACCEPTANCE = 0.3
@@ -22,6 +22,7 @@ class WalkTuning(NamedTuple):
     scale: float
 
 
+@listed
 @dataclass(frozen=True)
 class AdaptiveMetropolis:
     """Random-walk Metropolis with the covariance and scale learnt in warm-up.
@@ -31,6 +32,8 @@ class AdaptiveMetropolis:
     steps
         Inner steps for each bias. One is not enough: the sampler's law would depend on the step size.
     """
+
+    name: ClassVar[str] = "adaptive"
 
     steps: int = 30
 
@@ -64,4 +67,4 @@ class AdaptiveMetropolis:
         return state, StepInfo(accepted / self.steps, density)
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "adaptive", "steps": self.steps}
+        return {"kind": self.name, "steps": self.steps}

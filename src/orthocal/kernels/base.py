@@ -7,7 +7,7 @@ simulator's outcomes at theta, which stay true, and the log density is computed 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -117,6 +117,7 @@ def weighted(precision: Array, values: Array) -> Array:
     return np.asarray(np.einsum("nqr,...nr->...nq", precision, values))
 
 
+@runtime_checkable
 class Kernel(Protocol):
     """A Markov kernel that leaves Pi(theta | b*, y) invariant; its tuning is kept apart from its state."""
 
@@ -131,6 +132,24 @@ class Kernel(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """The user's choices, as what JSON can store."""
+
+
+class ListedKernel(Kernel, Protocol):
+    """A kernel that files know by its name."""
+
+    name: ClassVar[str]
+
+
+#: name -> kernel, in the order of ``kernels/__init__.py``
+KERNELS: dict[str, type[ListedKernel]] = {}
+
+Listed = TypeVar("Listed", bound=type[ListedKernel])
+
+
+def listed(kernel: Listed) -> Listed:
+    """Of a class: a kernel that can be named."""
+    KERNELS[kernel.name] = kernel
+    return kernel
 
 
 def normals(rngs: Rngs, p: int) -> Array:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError, NonFiniteError
-from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, laplace_root, normals
+from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, laplace_root, listed, normals
 
 #: the acceptance rate aimed at
 TARGET_ACCEPTANCE = 0.8
@@ -23,6 +23,7 @@ class HMCTuning(NamedTuple):
     size: float
 
 
+@listed
 @dataclass(frozen=True)
 class HMC:
     """Hamiltonian Monte Carlo with the simulator's gradient.
@@ -34,6 +35,8 @@ class HMC:
     leapfrogs
         Leapfrog steps of a trajectory; each needs the gradient once.
     """
+
+    name: ClassVar[str] = "hmc"
 
     trajectories: int = 4
     leapfrogs: int = 5
@@ -68,7 +71,7 @@ class HMC:
         return state, StepInfo(accepted / self.trajectories, density)
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "hmc", "trajectories": self.trajectories, "leapfrogs": self.leapfrogs}
+        return {"kind": self.name, "trajectories": self.trajectories, "leapfrogs": self.leapfrogs}
 
     def _trajectory(
         self, tuning: HMCTuning, state: ThetaState, momentum: Array, size: Array, target: Conditional

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve
 
 from ..arrays import Array
 from ..errors import InputError
-from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, laplace_precision, normals, weighted
+from .base import (
+    Conditional,
+    Rngs,
+    StepInfo,
+    ThetaModel,
+    ThetaState,
+    accept,
+    laplace_precision,
+    listed,
+    normals,
+    weighted,
+)
 
 #: how likely it may be that no inner proposal is accepted
 LEFT_OVER = 0.01
@@ -43,6 +54,7 @@ class LaplaceTuning(NamedTuple):
     freedom: float
 
 
+@listed
 @dataclass(frozen=True)
 class Laplace:
     """Independence proposals from the Gauss–Newton approximation of Pi(theta | b*, y), then a random-walk step.
@@ -62,6 +74,8 @@ class Laplace:
     most_steps
         Upper limit of that choice.
     """
+
+    name: ClassVar[str] = "laplace"
 
     steps: int | None = None
     most_steps: int = 25
@@ -112,7 +126,7 @@ class Laplace:
         return state, StepInfo(accepted / tuning.steps, density)
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "laplace", "steps": self.steps}
+        return {"kind": self.name, "steps": self.steps}
 
 
 def linearised(
@@ -135,23 +149,35 @@ def linearised(
     return LaplaceTuning(pivot, fit, gradient, centre, gain, lower, root, steps, refinements, walk, freedom)
 
 
+def linear_centre(tuning: LaplaceTuning, target: Conditional) -> Array:
+    """The centre of the linearised conditional, (c, p); each chain has its own noise where that is sampled."""
+    c = len(target.offset)
+    if target.noise_precision is None:
+        return np.asarray(tuning.centre + target.offset.reshape(c, -1) @ tuning.gain.T)
+    return _own_noise(tuning, target)[0]
+
+
+def _own_noise(tuning: LaplaceTuning, target: Conditional) -> tuple[Array, Array]:
+    """Centre (c, p) and precision (c, p, p) at the pivot: the same formulas, with each chain's noise."""
+    c = len(target.offset)
+    pivots = np.tile(tuning.pivot, (c, 1))
+    state = ThetaState(pivots, np.broadcast_to(tuning.model, target.offset.shape), np.zeros(c))
+    gradient = np.broadcast_to(tuning.gradient, (c, *tuning.gradient.shape))
+    precision = target.precision(pivots, gradient)
+    return pivots + np.linalg.solve(precision, target.score(state, gradient)[..., None])[..., 0], precision
+
+
 def _approximation(tuning: LaplaceTuning, target: Conditional) -> tuple[Array, Array, Array]:
     """Centre (c, p), factor of the precision and its inverse (c, p, p): functions of the bias, never of theta."""
     model = target.base
-    c = len(target.offset)
     if target.noise_precision is None:
         # a centre outside the support would hardly ever propose anything inside
-        centre = model.parameters.clipped(tuning.centre + target.offset.reshape(c, -1) @ tuning.gain.T, 1e-6)
+        centre = model.parameters.clipped(linear_centre(tuning, target), 1e-6)
         if not tuning.refinements:
             return centre, tuning.lower[None], tuning.root[None]
     else:
-        # each chain has a noise of its own: the same formulas, with its precision
-        pivots = np.tile(tuning.pivot, (c, 1))
-        state = ThetaState(pivots, np.broadcast_to(tuning.model, target.offset.shape), np.zeros(c))
-        gradient = np.broadcast_to(tuning.gradient, (c, *tuning.gradient.shape))
-        precision = target.precision(pivots, gradient)
-        step = np.linalg.solve(precision, target.score(state, gradient)[..., None])[..., 0]
-        centre = model.parameters.clipped(pivots + step, 1e-6)
+        centre, precision = _own_noise(tuning, target)
+        centre = model.parameters.clipped(centre, 1e-6)
     for _ in range(tuning.refinements):
         state = model.state(centre)
         failed = np.isnan(state.log_prior + state.model.sum(axis=(1, 2)))[:, None]

@@ -11,18 +11,18 @@ import numpy as np
 
 from ..arrays import Array
 from .base import Conditional, ThetaModel
-from .laplace import linearised
+from .laplace import linear_centre, linearised
 
 
 class Centre:
-    """The centre of Pi(theta | b*, y) for a simulator that is linearised at ``pivot``: a function of the bias."""
+    """The centre of Pi(theta | b*, y) for a simulator that is linearised at ``pivot``: a function of bias and noise."""
 
     def __init__(self, model: ThetaModel, pivot: Array) -> None:
         self._tuning = linearised(model, pivot)
 
     def __call__(self, target: Conditional) -> Array:
         """(c, p)."""
-        return np.asarray(self._tuning.centre + target.offset.reshape(len(target.offset), -1) @ self._tuning.gain.T)
+        return linear_centre(self._tuning, target)
 
 
 class Trace:
@@ -35,15 +35,15 @@ class Trace:
         """One step of all chains, each (c, p)."""
         self._steps.append((before, after, centre))
 
-    def memory(self) -> float:
-        """How much of its start the theta step remembers."""
+    def memory(self) -> float | None:
+        """How much of its start the theta step remembers; None where the draws are too few to tell."""
         return memory(*(np.concatenate(parts) for parts in zip(*self._steps, strict=True)))
 
 
-def memory(before: Array, after: Array, centre: Array) -> float:
+def memory(before: Array, after: Array, centre: Array) -> float | None:
     """The largest partial correlation of a parameter before and after the theta step given the bias.
 
-    All arrays are (draws, p).
+    All arrays are (draws, p). None where they are fewer than four a coefficient of the regression.
     """
     spread = centre.std(axis=0)
     scaled = (centre - centre.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
@@ -51,7 +51,7 @@ def memory(before: Array, after: Array, centre: Array) -> float:
     products = [scaled[:, i] * scaled[:, j] for i in range(p) for j in range(i, p)]
     features = np.column_stack([np.ones(len(scaled)), scaled, *products])
     if len(features) < 4 * features.shape[1]:
-        return 0.0
+        return None
     left = []
     for theta in (before, after):
         fitted = features @ np.linalg.lstsq(features, theta, rcond=None)[0]

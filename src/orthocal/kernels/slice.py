@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
-from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, laplace_root
+from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, laplace_root, listed
 
 #: widenings of the bracket, on both sides together, before it is taken as it is
 MOST_WIDENINGS = 100
@@ -21,6 +21,7 @@ class SliceTuning(NamedTuple):
     directions: Array
 
 
+@listed
 @dataclass(frozen=True)
 class Slice:
     """Slice sampling along p directions that are uncorrelated under the Laplace approximation.
@@ -30,6 +31,8 @@ class Slice:
     sweeps
         How often all directions are updated for each bias.
     """
+
+    name: ClassVar[str] = "slice"
 
     sweeps: int = 4
 
@@ -56,7 +59,7 @@ class Slice:
         return new, StepInfo(np.ones(len(rngs)), np.array([chain.density for chain in chains]))
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "slice", "sweeps": self.sweeps}
+        return {"kind": self.name, "sweeps": self.sweeps}
 
 
 class _Chain:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from enum import StrEnum
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from ..arrays import Array
 from ..bias import BiasSampler
+from ..bias.base import PRIORS
+from ..errors import InputError
 from ..problem.problem import Problem
+from ..projection import ProjectionKind
+
+#: what theta is, in most methods' words
+CLOSEST = "theta is where the simulator comes closest to the real process over the domain"
 
 
 class Plan(NamedTuple):
@@ -18,6 +27,34 @@ class Plan(NamedTuple):
     draws: int
     warmup: int
     rngs: list[np.random.Generator]
+
+
+class Drawn(StrEnum):
+    """What the samplers draw: the bias, or y_R, whose difference from the simulator is the bias."""
+
+    BIAS = "bias"
+    PROCESS = "process"
+
+
+@dataclass(frozen=True)
+class RunNotes:
+    """Facts about a run that ``check`` reads; None is what a method does not have, or what is not known.
+
+    Attributes
+    ----------
+    inner_steps, refinements
+        Proposals of a theta step, and Gauss-Newton steps for each of them.
+    remembers
+        Whether the memory of the theta step was looked for, and then ``theta_memory``, what was found.
+    bias
+        Findings of the bias samplers, one an outcome, as what JSON can store.
+    """
+
+    inner_steps: int | None = None
+    refinements: int | None = None
+    remembers: bool = False
+    theta_memory: float | None = None
+    bias: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -32,8 +69,6 @@ class Draws:
         f(x_i, theta) and the bias at the data points, (c, s, n, q).
     stats
         Name -> (c, s): at least ``lp`` and ``acceptance_rate``.
-    projection
-        ``"functional"``, ``"finite"`` or ``"none"``.
     coefficient
         Coefficients of what the projection took away, (c, s, p).
     directions
@@ -48,17 +83,13 @@ class Draws:
         The bias samplers, one an outcome; none for a method without bias.
     nodes_drawn
         Whether their draws include the nodes.
-    drawn
-        What they draw: ``"bias"``, or ``"process"`` for y_R, whose difference from the simulator is the bias.
-    notes
-        Facts about the run that ``check`` reads, as what JSON can store.
     """
 
     theta: Array
     model: Array
     bias: Array
     stats: dict[str, Array]
-    projection: str = "none"
+    projection: ProjectionKind = ProjectionKind.NONE
     coefficient: Array | None = None
     directions: Array | None = None
     noise_cov: Array | None = None
@@ -66,10 +97,11 @@ class Draws:
     reference_state: dict[str, Array] = field(default_factory=dict)
     samplers: list[BiasSampler] = field(default_factory=list)
     nodes_drawn: bool = False
-    drawn: str = "bias"
-    notes: dict[str, Any] = field(default_factory=dict)
+    drawn: Drawn = Drawn.BIAS
+    notes: RunNotes = RunNotes()
 
 
+@runtime_checkable
 class Method(Protocol):
     """A way to calibrate."""
 
@@ -78,3 +110,71 @@ class Method(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """The user's choices, as what JSON can store."""
+
+
+class ListedMethod:
+    """A method that files and the command line know by name; what it states, it states in its own file.
+
+    Attributes
+    ----------
+    kind
+        The family's name in ``describe()``, and the method's own where it has one name.
+    tells_apart
+        Whether something keeps the bias from doing theta's work.
+    free_bias
+        Whether nothing at all constrains the bias.
+    joint_density
+        Whether its draws come from one joint distribution of theta and the bias, as leave-one-out assumes.
+    """
+
+    kind: ClassVar[str]
+    tells_apart: ClassVar[bool] = True
+    free_bias: ClassVar[bool] = False
+    joint_density: ClassVar[bool] = True
+
+    def words(self) -> str:
+        """What the method assumes, in one sentence."""
+        raise NotImplementedError
+
+
+#: kind -> family of methods
+KINDS: dict[str, type[ListedMethod]] = {}
+#: name -> what makes the method with its usual settings, in the order of ``methods/__init__.py``
+METHODS: dict[str, Callable[[], Method]] = {}
+
+Listed = TypeVar("Listed", bound=type[ListedMethod])
+
+
+def listed(method: Listed) -> Listed:
+    """Of a class: a method that can be named by its kind."""
+    KINDS[method.kind] = method
+    METHODS[method.kind] = method  # type: ignore[assignment]
+    return method
+
+
+def listed_with_priors(prefix: str) -> Callable[[Listed], Listed]:
+    """Of a class: a method that takes any prior on the bias; its names are the priors' with a prefix."""
+
+    def add(method: Listed) -> Listed:
+        KINDS[method.kind] = method
+        for name, prior in PRIORS.items():
+            METHODS[prefix + name] = partial(_with_prior, method, prior)
+        return method
+
+    return add
+
+
+def _with_prior(method: Callable[[Any], Any], prior: Callable[[], Any]) -> Method:
+    made: Method = method(prior())
+    return made
+
+
+def method_by_name(method: object) -> Method:
+    """A method from its name; an object that is a method is itself."""
+    if isinstance(method, str):
+        if method not in METHODS:
+            raise InputError(f"there is no method {method!r}: choose one of {', '.join(METHODS)}")
+        return METHODS[method]()
+    if not isinstance(method, Method) or isinstance(method, type):
+        raise InputError(f"method={method!r}: give a name ({', '.join(METHODS)}) or an object of oc.methods")
+    return method

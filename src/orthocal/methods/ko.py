@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -13,13 +13,14 @@ from ..bias.joint_gp import JointGP
 from ..bias.outcomes import OutcomesBias
 from ..errors import InputError
 from ..problem.problem import Problem
-from .base import Draws, Plan
+from .base import Draws, ListedMethod, Plan, listed
 from .ko_sampled import sample_with_hyperparameters
 from .marginal import DrawnBias, Marginal, gaussian_bias, sample
 
 
+@listed
 @dataclass(frozen=True)
-class KO:
+class KO(ListedMethod):
     """theta | y with y - f(theta) ~ N(0, K + noise): the bias is integrated out and not constrained.
 
     Theta and the bias cannot be told apart: the posterior is wide, and it depends on the prior of the bias however
@@ -43,6 +44,10 @@ class KO:
         ``sd_k`` and ``lengthscale_k_j`` for outcome k and input j, from 0 on, with sd in the unit of the outcome.
     """
 
+    kind: ClassVar[str] = "ko"
+    tells_apart: ClassVar[bool] = False
+    free_bias: ClassVar[bool] = True
+
     nu: float = 1.5
     sd: float | None = None
     lengthscale: Any = None
@@ -62,8 +67,15 @@ class KO:
         marginal = Marginal(matrix_root(joint.evidence_precision()), free_bias(bias, joint))
         return sample(problem, plan, marginal, bias)
 
+    def words(self) -> str:
+        return (
+            "The bias is a Gaussian process that nothing constrains, so theta and the bias cannot be told apart: where "
+            "there is a bias, the posterior of theta is wide, it depends on the bias's prior, and more data do not "
+            "help."
+        )
+
     def describe(self) -> dict[str, Any]:
-        return {"kind": "ko", "bias": self._prior().describe(), "hyperparameters": self.hyperparameters}
+        return {"kind": self.kind, "bias": self._prior().describe(), "hyperparameters": self.hyperparameters}
 
     def _prior(self) -> GP:
         return GP(self.nu, self.sd, self.lengthscale)

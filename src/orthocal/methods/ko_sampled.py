@@ -19,12 +19,12 @@ from ..bias.outcomes import SplitPoints, split_points
 from ..bias.sampled_gp import SampledGPSampler, log_evidence
 from ..errors import InputError
 from ..kernels import Laplace
-from ..kernels.base import Conditional, StepInfo, ThetaModel, ThetaState, dispersed_starts
+from ..kernels.base import Conditional, ThetaModel, dispersed_starts
+from ..kernels.warmup import run_chains
 from ..problem.problem import Problem
-from ..progress import progress_bar
-from .base import Draws, Plan
+from .base import Draws, Plan, RunNotes
 from .kept import Kept
-from .marginal import WINDOW, require_fixed_noise
+from .marginal import require_fixed_noise
 
 #: every Metropolis step factorises a matrix of this size, for each outcome and chain
 MOST_ROWS = 1_000
@@ -166,26 +166,36 @@ class _Run:
             lambda theta: problem.whitened_gradient(problem.data.x, theta).swapaxes(0, 1),
             self._precision_of([walk.state(walk.prior.mean) for walk in self._walks]),
         )
+        tilde = problem.theta_tilde
+        self._kernel, self._kept = Laplace(), Kept(plan, problem)
+        self._tuning = self._kernel.tune(self._model, tilde)
+        self._state = self._model.state(dispersed_starts(self._model, tilde, plan.rngs))
 
     def draws(self) -> Draws:
-        plan, kernel, tilde = self._plan, Laplace(), self._problem.theta_tilde
-        tuning = kernel.tune(self._model, tilde)
-        state = self._model.state(dispersed_starts(self._model, tilde, plan.rngs))
-        kept, window = Kept(plan, self._problem), []
-        y = np.broadcast_to(self._y, state.model.shape)
-        for iteration in progress_bar(range(plan.warmup + plan.draws), "sampling"):
-            state, info = kernel.step(plan.rngs, tuning, state, Conditional(self._model, y, self._precision))
-            accepted = self._move(self._y - state.model)
-            if iteration >= plan.warmup:
-                self._keep(kept, iteration - plan.warmup, state, info, accepted)
-                continue
-            window.append((state.theta, info.acceptance, self._log_values(), accepted))
-            if len(window) == WINDOW:
-                thetas, acceptance, log_values, shares = (np.stack(parts) for parts in zip(*window, strict=True))
-                self._adapt(log_values, shares)
-                tuning = kernel.adapt(tuning, self._model, thetas, acceptance)
-                window = []
-        return self._finished(kept, tuning.steps)
+        run_chains(self, self._plan.warmup, self._plan.draws)
+        drawn = np.stack(self._drawn, axis=1)
+        for k, outcome in enumerate(self._outcomes):
+            outcome.sampler.summarise(drawn[:, :, k], outcome.prior.free)
+        samplers = [outcome.sampler for outcome in self._outcomes]
+        notes = RunNotes(self._tuning.steps, bias=tuple(sampler.findings() for sampler in samplers))
+        return self._kept.finish(samplers=samplers, notes=notes)
+
+    def step(self) -> tuple[Array, Array, Array, Array]:
+        y = np.broadcast_to(self._y, self._state.model.shape)
+        target = Conditional(self._model, y, self._precision)
+        self._state, self._info = self._kernel.step(self._plan.rngs, self._tuning, self._state, target)
+        self._accepted = self._move(self._y - self._state.model)
+        return self._state.theta, self._info.acceptance, self._log_values(), self._accepted
+
+    def adapt(self, *window: Array) -> None:
+        thetas, acceptance, log_values, accepted = window
+        for k, walk in enumerate(self._walks):
+            own = log_values[:, :, k].reshape(-1, log_values.shape[-1])
+            self._walks[k] = walk.adapted(own, float(accepted[:, :, k].mean()))
+        means = log_values.mean(axis=(0, 1))
+        typical = [walk.state(mean) for walk, mean in zip(self._walks, means, strict=True)]
+        self._model = self._model._replace(precision=self._precision_of(typical))
+        self._tuning = self._kernel.adapt(self._tuning, self._model, thetas, acceptance)
 
     def _move(self, residual: Array) -> Array:
         """Metropolis steps on all hyperparameters given the residual (c, q, n); the shares accepted, (c, q)."""
@@ -197,15 +207,6 @@ class _Run:
             if accepted[c].any():
                 self._precision[c] = self._precision_of(self._states[c])
         return accepted
-
-    def _adapt(self, log_values: Array, accepted: Array) -> None:
-        """Tune the walks with a window of warm-up draws, (w, c, q, 1 + d) and (w, c, q)."""
-        for k, walk in enumerate(self._walks):
-            own = log_values[:, :, k].reshape(-1, log_values.shape[-1])
-            self._walks[k] = walk.adapted(own, float(accepted[:, :, k].mean()))
-        means = log_values.mean(axis=(0, 1))
-        typical = [walk.state(mean) for walk, mean in zip(self._walks, means, strict=True)]
-        self._model = self._model._replace(precision=self._precision_of(typical))
 
     def _precision_of(self, states: list[HyperState]) -> Array:
         """S^-1 of each outcome, (q, n, n), with zeros where a cell is missing."""
@@ -219,13 +220,17 @@ class _Run:
     def _log_values(self) -> Array:
         return np.array([[state.log_values for state in states] for states in self._states])
 
-    def _keep(self, kept: Kept, s: int, state: ThetaState, info: StepInfo, accepted: Array) -> None:
+    def keep(self, s: int) -> None:
+        state, kept = self._state, self._kept
         residual, log_values = self._y - state.model, self._log_values()
         self._drawn.append(log_values)
         bias = np.empty_like(residual)
         # the state's own log_prior is that of theta: there is no other part of the density in it
         lp = state.log_prior.copy()
-        stats = {"acceptance_rate": info.acceptance, "hyperparameter_acceptance_rate": accepted.mean(axis=1)}
+        stats = {
+            "acceptance_rate": self._info.acceptance,
+            "hyperparameter_acceptance_rate": self._accepted.mean(axis=1),
+        }
         for k, (points, sampler, prior) in enumerate(self._outcomes):
             values = []
             for c, rng in enumerate(self._plan.rngs):
@@ -240,14 +245,6 @@ class _Run:
             names = [f"sd_{k}", *(f"lengthscale_{k}_{j}" for j in range(native.shape[1] - 1))]
             stats |= {name: native[:, j] for j, name in enumerate(names) if prior.free[j]}
         kept.add(s, state.theta, state.model.swapaxes(1, 2), bias.swapaxes(1, 2), lp=lp, **stats)
-
-    def _finished(self, kept: Kept, steps: int) -> Draws:
-        drawn = np.stack(self._drawn, axis=1)
-        for k, outcome in enumerate(self._outcomes):
-            outcome.sampler.summarise(drawn[:, :, k], outcome.prior.free)
-        samplers = [outcome.sampler for outcome in self._outcomes]
-        notes = {"inner_steps": steps, "bias": [sampler.findings() for sampler in samplers]}
-        return kept.finish(samplers=samplers, notes=notes)
 
 
 def _outcomes(problem: Problem, prior: GP) -> list[_Outcome]:

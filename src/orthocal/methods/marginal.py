@@ -17,15 +17,14 @@ from ..bias import GP
 from ..bias.outcomes import OutcomesBias, stand_ins
 from ..errors import InputError
 from ..kernels import Laplace
-from ..kernels.base import Conditional, StepInfo, ThetaModel, ThetaState, dispersed_starts
+from ..kernels.base import Conditional, ThetaModel, dispersed_starts
 from ..kernels.laplace import LaplaceTuning, linearised
+from ..kernels.warmup import run_chains
+from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
-from ..progress import progress_bar
-from .base import Draws, Plan
+from .base import Draws, Plan, RunNotes
 from .kept import Kept
 
-#: the kernel is tuned after every so many warm-up iterations
-WINDOW = 25
 #: beyond this many cells of y, the matrices of the marginal likelihood do not fit
 MOST_CELLS = 6_000
 
@@ -61,7 +60,7 @@ class Marginal(NamedTuple):
 
 
 def require_fixed_noise(problem: Problem) -> None:
-    if problem.noise.source == "sampled":
+    if problem.noise.source is NoiseSource.SAMPLED:
         raise InputError(
             'noise_cov="sample" goes with the projected methods: for this one give the covariance, or take "estimate"'
         )
@@ -106,6 +105,12 @@ class _Run:
                 own = marginal.extra
                 self._model = self._model._replace(extra=lambda theta, model: own(theta, self._residual(model)))
             self._offset = np.concatenate([marginal.root @ self._y.ravel(), np.zeros(cells)])[:, None]
+        tilde = problem.theta_tilde
+        self._kernel, self._kept = Laplace(), Kept(plan, problem)
+        self._tuning = self._tuned(self._kernel.tune(self._model, tilde), tilde)
+        starts = dispersed_starts(self._model, tilde, plan.rngs, self._tuning.root)
+        self._state = self._model.state(starts)
+        self._target = Conditional(self._model, np.broadcast_to(self._offset, (len(starts), *self._offset.shape)))
 
     def _residual(self, model: Array) -> Array:
         """y - f, (c, n, q), from the model's outcomes: f, or combinations of it with f at their end."""
@@ -128,33 +133,26 @@ class _Run:
         )
 
     def draws(self, fields: dict[str, Any]) -> Draws:
-        plan, problem = self._plan, self._problem
-        kernel = Laplace()
-        tuning = self._tuned(kernel.tune(self._model, problem.theta_tilde), problem.theta_tilde)
-        starts = dispersed_starts(self._model, problem.theta_tilde, plan.rngs, tuning.root)
-        state = self._model.state(starts)
-        target = Conditional(self._model, np.broadcast_to(self._offset, (len(starts), *self._offset.shape)))
-        kept, window = Kept(plan, problem), []
-        for iteration in progress_bar(range(plan.warmup + plan.draws), "sampling"):
-            state, info = kernel.step(plan.rngs, tuning, state, target)
-            if iteration >= plan.warmup:
-                self._keep(kept, iteration - plan.warmup, state, info)
-                continue
-            window.append((state.theta, info.acceptance))
-            if len(window) == WINDOW:
-                thetas, acceptance = (np.stack(parts) for parts in zip(*window, strict=True))
-                tuning = self._tuned(kernel.adapt(tuning, self._model, thetas, acceptance), thetas.mean(axis=(0, 1)))
-                window = []
+        run_chains(self, self._plan.warmup, self._plan.draws)
         samplers = [] if self._bias is None else self._bias.samplers
-        notes = {"inner_steps": tuning.steps, "bias": [sampler.findings() for sampler in samplers]}
-        return kept.finish(samplers=samplers, notes=notes, **fields)
+        notes = RunNotes(self._tuning.steps, bias=tuple(sampler.findings() for sampler in samplers))
+        return self._kept.finish(samplers=samplers, notes=notes, **fields)
 
-    def _keep(self, kept: Kept, s: int, state: ThetaState, info: StepInfo) -> None:
-        residual = self._residual(state.model)
-        drawn = self._marginal.draw_bias(self._plan.rngs, state.theta, residual)
-        stats = {"lp": info.log_density, "acceptance_rate": info.acceptance, **drawn.stats}
-        kept.add(s, state.theta, self._y - residual, drawn.bias, **stats)
-        kept.add_record(drawn.records)
+    def step(self) -> tuple[Array, Array]:
+        self._state, self._info = self._kernel.step(self._plan.rngs, self._tuning, self._state, self._target)
+        return self._state.theta, self._info.acceptance
+
+    def adapt(self, *window: Array) -> None:
+        thetas, acceptance = window
+        tuning = self._kernel.adapt(self._tuning, self._model, thetas, acceptance)
+        self._tuning = self._tuned(tuning, thetas.mean(axis=(0, 1)))
+
+    def keep(self, s: int) -> None:
+        theta, residual = self._state.theta, self._residual(self._state.model)
+        drawn = self._marginal.draw_bias(self._plan.rngs, theta, residual)
+        stats = {"lp": self._info.log_density, "acceptance_rate": self._info.acceptance, **drawn.stats}
+        self._kept.add(s, theta, self._y - residual, drawn.bias, **stats)
+        self._kept.add_record(drawn.records)
 
     def _tuned(self, tuning: LaplaceTuning, pivot: Array) -> LaplaceTuning:
         """The tuning with the proposal that knows ``extra``: its centre does not depend on the draws."""

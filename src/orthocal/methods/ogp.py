@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,15 +11,16 @@ from ..arrays import Array, matrix_root
 from ..bias import GP
 from ..bias.outcomes import OutcomesBias
 from ..problem.problem import Problem
-from .base import Draws, Plan
+from .base import CLOSEST, Draws, ListedMethod, Plan, listed
 from .marginal import DrawnBias, Marginal, gaussian_bias, sample
 
 #: gradients at the nodes that are kept
 REMEMBERED = 100
 
 
+@listed
 @dataclass(frozen=True)
-class OGP:
+class OGP(ListedMethod):
     """theta | y with a Gaussian-process bias that is orthogonal to df/dtheta, for each theta.
 
     The kernel K - h' H^-1 h (h = ∫ g K, H = ∫∫ g K g') is that of the process given A'b = 0, with A'b = <b, g> at the
@@ -35,6 +36,8 @@ class OGP:
     nu, sd, lengthscale
         Of the bias before the constraint, as for ``oc.bias.GP``.
     """
+
+    kind: ClassVar[str] = "ogp"
 
     nu: float = 1.5
     sd: float | None = None
@@ -56,8 +59,14 @@ class OGP:
         )
         return sample(problem, plan, marginal, bias, nodes_drawn=True)
 
+    def words(self) -> str:
+        return (
+            "The bias is a Gaussian process whose prior is orthogonal to the simulator's gradients, for each theta "
+            f"anew, so {CLOSEST} or, more exactly, where that distance is stationary."
+        )
+
     def describe(self) -> dict[str, Any]:
-        return {"kind": "ogp", "bias": self._prior().describe()}
+        return {"kind": self.kind, "bias": self._prior().describe()}
 
     def _prior(self) -> GP:
         return GP(self.nu, self.sd, self.lengthscale)

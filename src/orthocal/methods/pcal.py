@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ..bias import GP
 from ..bias.outcomes import OutcomesBias, stand_ins
 from ..problem.problem import Problem
 from ..progress import progress_bar
-from .base import Draws, Plan
+from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed
 from .kept import Kept
 from .marginal import require_fixed_noise
 
@@ -22,8 +22,9 @@ MOST_STEPS, MOST_HALVINGS = 50, 8
 BATCH = 2000
 
 
+@listed
 @dataclass(frozen=True)
-class PCAL:
+class PCAL(ListedMethod):
     """y_R ~ GP, drawn given y; theta = argmin ∫ (y_R - f)' W (y_R - f) dP_x for each draw.
 
     The prior of theta is not used, but for its support. All draws are fitted together, by Gauss-Newton steps from
@@ -34,6 +35,8 @@ class PCAL:
     nu, sd, lengthscale
         Of the real process y_R, as for ``oc.bias.GP``; what is left out maximises the marginal likelihood of y.
     """
+
+    kind: ClassVar[str] = "pcal"
 
     nu: float = 1.5
     sd: float | None = None
@@ -64,11 +67,17 @@ class PCAL:
                 lp, accepted = -0.5 * loss[rows], np.ones(chains)
                 kept.add(start + s, theta[rows], model[rows], bias, lp=lp, acceptance_rate=accepted)
                 kept.add_record({name: value[rows] for name, value in records.items()})
-        notes = {"bias": [sampler.findings() for sampler in process.samplers]}
-        return kept.finish(samplers=process.samplers, notes=notes, nodes_drawn=True, drawn="process")
+        notes = RunNotes(bias=tuple(sampler.findings() for sampler in process.samplers))
+        return kept.finish(samplers=process.samplers, notes=notes, nodes_drawn=True, drawn=Drawn.PROCESS)
+
+    def words(self) -> str:
+        return (
+            f"The real process is a Gaussian process, fitted to the data without the simulator, and {CLOSEST}, draw by "
+            "draw; the prior of theta gives its bounds only."
+        )
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "pcal", "process": self._prior().describe()}
+        return {"kind": self.kind, "process": self._prior().describe()}
 
     def _prior(self) -> GP:
         return GP(self.nu, self.sd, self.lengthscale)

@@ -6,31 +6,32 @@ Each iteration: (1) b ~ Pi(b | theta, y); (2) b* = the projection of b; (3) thet
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from ..arrays import Array
 from ..bias import GP, BiasPrior
+from ..bias.base import ListedPrior
 from ..bias.outcomes import OutcomesBias, OutcomesState, stand_ins
 from ..errors import InputError
 from ..kernels import Kernel, Laplace
-from ..kernels.base import Conditional, StepInfo, ThetaModel, ThetaState, dispersed_starts
+from ..kernels.base import Conditional, ThetaModel, ThetaState, dispersed_starts
+from ..kernels.laplace import LaplaceTuning
 from ..kernels.memory import Centre, Trace
+from ..kernels.warmup import run_chains
+from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
-from ..progress import progress_bar
-from ..projection import ProjectedBias, Projection, finite_projection, functional_projection
-from .base import Draws, Plan
+from ..projection import Projection, ProjectionKind, finite_projection, functional_projection
+from .base import CLOSEST, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .covariance import BiasCovariance, bias_covariance
 from .kept import Kept
 from .noise_sample import NoiseSampler
 
-#: the theta kernel is tuned after every so many warm-up iterations
-WINDOW = 25
 
-
+@listed_with_priors("p")
 @dataclass(frozen=True)
-class Projected:
+class Projected(ListedMethod):
     """Calibration with a projected bias.
 
     Parameters
@@ -46,17 +47,20 @@ class Projected:
         How theta is drawn, see ``orthocal.kernels``.
     """
 
+    kind: ClassVar[str] = "projected"
+    joint_density: ClassVar[bool] = False
+
     bias: BiasPrior = field(default_factory=GP)
     projection: Literal["functional", "finite"] = "functional"
     feedback: bool = True
     kernel: Kernel = field(default_factory=Laplace)
 
     def __post_init__(self) -> None:
-        if not hasattr(self.bias, "prepare"):
+        if not isinstance(self.bias, BiasPrior):
             raise InputError(f"bias={self.bias!r}: give a prior on the bias, for instance oc.bias.GP(nu=1.5)")
         if self.projection not in ("functional", "finite"):
             raise InputError(f'projection={self.projection!r}: give "functional" or "finite"')
-        if not hasattr(self.kernel, "step"):
+        if not isinstance(self.kernel, Kernel):
             raise InputError(f"kernel={self.kernel!r}: give a theta kernel, for instance oc.kernels.Laplace()")
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
@@ -70,9 +74,20 @@ class Projected:
         projection = finite_projection(problem.gradient_at_data, problem.volumes, problem.metric, covariance.factor)
         return _Run(self, problem, plan, bias, projection, covariance).draws()
 
+    def words(self) -> str:
+        prior = self.bias
+        own = (
+            prior.words if isinstance(prior, ListedPrior) else f"The bias has the prior {prior.describe().get('kind')}"
+        )
+        where = "at the data points" if self.projection == "finite" else "over the domain"
+        return (
+            f"{own}, and every draw of it is projected: what a change of theta could explain is taken away {where}, "
+            f"so {CLOSEST}."
+        )
+
     def describe(self) -> dict[str, Any]:
         return {
-            "kind": "projected",
+            "kind": self.kind,
             "bias": self.bias.describe(),
             "projection": self.projection,
             "feedback": self.feedback,
@@ -127,68 +142,68 @@ class _Run:
             precision=noise.precision if noise.coupled else np.einsum("nii->ni", noise.precision),
         )
         self._tilde = problem.whiten(problem.fit)
-        self._state: OutcomesState | None = None
-        self._noise = NoiseSampler(noise) if noise.source == "sampled" else None
+        self._bias_state: OutcomesState | None = None
+        self._noise = NoiseSampler(noise) if noise.source is NoiseSource.SAMPLED else None
         self._noise_precision = None if self._noise is None else self._noise.start(len(plan.rngs))
+        tilde = problem.theta_tilde
+        self._tuning = method.kernel.tune(self._model, tilde)
+        self._state = self._model.state(dispersed_starts(self._model, tilde, plan.rngs))
+        self._kept, self._trace, self._centre = Kept(plan, problem), Trace(), Centre(self._model, tilde)
 
     def draws(self) -> Draws:
-        plan, kernel = self._plan, self._method.kernel
-        tuning = kernel.tune(self._model, self._problem.theta_tilde)
-        starts = dispersed_starts(self._model, self._problem.theta_tilde, plan.rngs)
-        state = self._model.state(starts)
-        kept, trace = Kept(plan, self._problem), Trace()
-        window: list[tuple[Array, Array]] = []
-        centre = Centre(self._model, self._problem.theta_tilde)
-        for iteration in progress_bar(range(plan.warmup + plan.draws), "sampling"):
-            projected = self._projection.apply(self._draw_bias(state))
-            target = self._conditional(projected.bias)
-            before = state.theta
-            state, info = kernel.step(plan.rngs, tuning, state, target)
-            if iteration >= plan.warmup:
-                self._keep(kept, iteration - plan.warmup, state, projected, info)
-                trace.add(before, state.theta, centre(target))
-                continue
-            window.append((state.theta, info.acceptance))
-            if len(window) == WINDOW:
-                thetas, acceptance = (np.stack(parts) for parts in zip(*window, strict=True))
-                tuning = kernel.adapt(tuning, self._model, thetas, acceptance)
-                centre = Centre(self._model, thetas.mean(axis=(0, 1)))
-                window = []
-        notes = {
-            "inner_steps": getattr(tuning, "steps", None),
-            "refinements": getattr(tuning, "refinements", None),
-            "theta_memory": trace.memory(),
-            "bias": [sampler.findings() for sampler in self._bias.samplers],
-        }
-        return kept.finish(samplers=self._bias.samplers, notes=notes, **self._projection_fields())
+        run_chains(self, self._plan.warmup, self._plan.draws)
+        tuning = self._tuning if isinstance(self._tuning, LaplaceTuning) else None
+        notes = RunNotes(
+            None if tuning is None else tuning.steps,
+            None if tuning is None else tuning.refinements,
+            remembers=True,
+            theta_memory=self._trace.memory(),
+            bias=tuple(sampler.findings() for sampler in self._bias.samplers),
+        )
+        return self._kept.finish(samplers=self._bias.samplers, notes=notes, **self._projection_fields())
 
-    def _keep(self, kept: Kept, s: int, state: ThetaState, projected: ProjectedBias, info: StepInfo) -> None:
+    def step(self) -> tuple[Array, Array]:
+        self._projected = self._projection.apply(self._draw_bias(self._state))
+        self._target = self._conditional(self._projected.bias)
+        self._before = self._state.theta
+        kernel = self._method.kernel
+        self._state, self._info = kernel.step(self._plan.rngs, self._tuning, self._state, self._target)
+        return self._state.theta, self._info.acceptance
+
+    def adapt(self, *window: Array) -> None:
+        thetas, acceptance = window
+        self._tuning = self._method.kernel.adapt(self._tuning, self._model, thetas, acceptance)
+        self._centre = Centre(self._model, thetas.mean(axis=(0, 1)))
+
+    def keep(self, s: int) -> None:
+        state, projected, kept = self._state, self._projected, self._kept
         kept.add(
             s,
             state.theta,
             state.model,
             projected.bias,
-            lp=info.log_density,
-            acceptance_rate=info.acceptance,
+            lp=self._info.log_density,
+            acceptance_rate=self._info.acceptance,
             orthogonality_error=projected.error,
         )
         kept.add_other(coefficient=projected.coefficient)
-        assert self._state is not None
-        kept.add_record(self._bias.records(self._state))
+        assert self._bias_state is not None
+        kept.add_record(self._bias.records(self._bias_state))
         if self._noise is not None and self._noise_precision is not None:
             kept.add_other(noise_cov=self._noise.covariance(self._noise_precision))
+        self._trace.add(self._before, state.theta, self._centre(self._target))
 
     def _projection_fields(self) -> dict[str, Any]:
         """What ``predict`` needs to know of the projection."""
         if self._covariance is None:
-            return {"projection": "functional", "nodes_drawn": True}
+            return {"projection": ProjectionKind.FUNCTIONAL, "nodes_drawn": True}
         n, q = self._y.shape
         reference = {}
         if self._covariance.records:
             constraint = self._covariance.factor.T @ self._projection.constraint
             reference = {**self._covariance.records, "constraint": constraint}
         directions = self._projection.directions.reshape(n, q, -1)
-        return {"projection": "finite", "directions": directions, "reference_state": reference}
+        return {"projection": ProjectionKind.FINITE, "directions": directions, "reference_state": reference}
 
     def _draw_bias(self, state: ThetaState) -> Array:
         """b at the data and nodes for each chain, (c, n + m, q); with it the noise, where that is sampled."""
@@ -196,12 +211,12 @@ class _Run:
         residual: Array = self._y - model
         rngs = self._plan.rngs
         if self._noise is None or self._noise_precision is None:
-            self._state, bias = self._bias.draw(rngs, self._state, residual)
+            self._bias_state, bias = self._bias.draw(rngs, self._bias_state, residual)
             return bias
-        before = 0.0 if self._state is None else self._state.bias
+        before = 0.0 if self._bias_state is None else self._bias_state.bias
         residual = before + self._noise.completed(rngs, residual - before, self._noise_precision)
-        self._state, bias = self._bias.draw(rngs, self._state, residual, self._noise_precision)
-        self._noise_precision = self._noise.draw(rngs, residual - self._state.bias)
+        self._bias_state, bias = self._bias.draw(rngs, self._bias_state, residual, self._noise_precision)
+        self._noise_precision = self._noise.draw(rngs, residual - self._bias_state.bias)
         return bias
 
     def _conditional(self, bias: Array) -> Conditional:

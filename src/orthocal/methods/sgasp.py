@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,13 +12,14 @@ from ..bias import GP
 from ..bias.gp import GPSampler
 from ..errors import InputError
 from ..problem.problem import Problem
-from .base import Draws, Plan
+from .base import Draws, ListedMethod, Plan, listed
 from .ko import free_bias
 from .marginal import Marginal, gaussian_bias, sample
 
 
+@listed
 @dataclass(frozen=True)
-class SGaSP:
+class SGaSP(ListedMethod):
     """theta | y with y - f(theta) ~ N(0, K_z + noise), K_z = K - K (K + (n / lambda) sd^2 I)^-1 K.
 
     The prior favours a bias that is small at the data points: K_z is the covariance of a Gaussian process after it was
@@ -31,6 +32,9 @@ class SGaSP:
     scale
         lambda; None for the square root of n.
     """
+
+    kind: ClassVar[str] = "sgasp"
+    tells_apart: ClassVar[bool] = False
 
     nu: float = 1.5
     sd: float | None = None
@@ -51,8 +55,14 @@ class SGaSP:
         marginal = Marginal(matrix_root(joint.evidence_precision()), free_bias(bias, joint))
         return sample(problem, plan, marginal, bias)
 
+    def words(self) -> str:
+        return (
+            "The bias is a Gaussian process that is pulled towards zero at the data points: theta and the bias are "
+            "told apart only as far as a small bias is preferred."
+        )
+
     def describe(self) -> dict[str, Any]:
-        return {"kind": "sgasp", "bias": self._prior().describe(), "scale": self.scale}
+        return {"kind": self.kind, "bias": self._prior().describe(), "scale": self.scale}
 
     def _prior(self) -> GP:
         return GP(self.nu, self.sd, self.lengthscale)

@@ -11,6 +11,7 @@ with the covariance Sigma_F, another one for a row with missing cells or with er
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +22,14 @@ from ..errors import InputError
 
 #: a smaller share of a matrix's diagonal is rounding
 ROUNDING = 1e-12
+
+
+class NoiseSource(StrEnum):
+    """Where the covariance comes from; sampled noise is an unknown, as theta is."""
+
+    KNOWN = "known"
+    ESTIMATED = "estimated"
+    SAMPLED = "sampled"
 
 
 @dataclass(frozen=True)
@@ -34,14 +43,14 @@ class Noise:
     observed
         (n, q), which cells of y are there.
     source
-        ``"known"``, ``"estimated"`` or ``"sampled"``; sampled noise starts at ``cov``.
+        Sampled noise starts at ``cov``.
     by_point
         Sigma_i, (n, q, q), where the covariance differs between points.
     """
 
     cov: Array
     observed: BoolArray
-    source: str
+    source: NoiseSource
     by_point: Array | None = None
 
     @cached_property
@@ -82,7 +91,7 @@ class Noise:
 
         Where the noise is sampled, the errors of missing cells are drawn with it and every row is complete.
         """
-        if self.source == "sampled":
+        if self.source is NoiseSource.SAMPLED:
             return np.ones(self.observed.shape)
         with np.errstate(divide="ignore"):
             return np.asarray(1 / np.einsum("nii->ni", self.precision))
@@ -124,7 +133,7 @@ def known_noise(noise_cov: Any, observed: BoolArray) -> Noise:
             f'one matrix a point ({n}, {q}, {q}), "estimate" or "sample"'
         )
     _check_covariance(cov, "noise_cov")
-    return Noise(cov, observed, "known")
+    return Noise(cov, observed, NoiseSource.KNOWN)
 
 
 def noise_from_errors(y_err: Any, observed: BoolArray) -> Noise:
@@ -145,7 +154,7 @@ def noise_from_errors(y_err: Any, observed: BoolArray) -> Noise:
     # what stands at a missing cell has no effect
     sd = np.where(observed, errors, 1.0)
     if (sd == sd[0]).all() and observed.all():
-        return Noise(np.diag(sd[0] ** 2), observed, "known")
+        return Noise(np.diag(sd[0] ** 2), observed, NoiseSource.KNOWN)
     return _noise_by_point(np.einsum("ni,ij->nij", sd**2, np.eye(sd.shape[1])), observed)
 
 
@@ -169,7 +178,7 @@ def _noise_by_point(given: Array, observed: BoolArray) -> Noise:
     pairs = np.maximum(both.sum(axis=0), 1)
     # a mean of correlation matrices is one; where pairs are rarely seen together, their mean may be too strong
     typical = made_definite(np.where(np.eye(q) > 0, 1.0, correlation / pairs))
-    return Noise(typical * np.outer(sd, sd), observed, "known", covs)
+    return Noise(typical * np.outer(sd, sd), observed, NoiseSource.KNOWN, covs)
 
 
 def made_definite(correlation: Array, least: float = 1e-3) -> Array:

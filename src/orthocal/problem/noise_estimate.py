@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..progress import progress_bar
 from ..regression.gaussian_process import LIKELIHOOD_POINTS, fit_hyperparameters, residual_matrix, sample_of_points
 from .data import FieldData
-from .noise import Noise, made_definite
+from .noise import Noise, NoiseSource, made_definite
 
 #: with fewer degrees of freedom in common, two outcomes' noise is taken as uncorrelated
 LEAST_IN_COMMON = 8.0
@@ -63,7 +63,7 @@ def estimated_noise(data: FieldData, span: Array, low_rank: LowRankNoise | None 
     correlation = made_definite(correlation)
     if low_rank is not None:
         correlation = low_rank_correlation(correlation, low_rank.rank)
-    return Noise(correlation * np.outer(sd, sd), data.observed, "estimated")
+    return Noise(correlation * np.outer(sd, sd), data.observed, NoiseSource.ESTIMATED)
 
 
 def _regression(data: FieldData, k: int, span: Array) -> _Regression:

@@ -11,10 +11,15 @@ from scipy.stats import qmc, rv_continuous
 from ..arrays import Array, BoolArray
 from ..errors import InputError
 
-#: names that the results use for something else
-RESERVED_NAMES = frozenset(
-    ("bias", "model", "projection_coefficient", "chain", "draw", "point", "outcome", "parameter")
-)
+#: what is stored beside the parameters, with its dimensions. Nothing else can be (results/labelled.py takes the
+#: dimensions from here), so these names, and only these, cannot be a parameter's
+STORED_BESIDE = {
+    "model": ("chain", "draw", "point", "outcome"),
+    "bias": ("chain", "draw", "point", "outcome"),
+    "projection_coefficient": ("chain", "draw", "parameter"),
+    "noise_cov": ("chain", "draw", "outcome", "other_outcome"),
+}
+RESERVED_NAMES = frozenset(STORED_BESIDE) | {dim for dims in STORED_BESIDE.values() for dim in dims}
 
 
 class Distribution(Protocol):
@@ -43,9 +48,9 @@ class Support(NamedTuple):
     upper: Array
     spread: Array
 
-    def describe(self, theta: Array) -> str:
+    def describe(self, theta: Array, digits: int = 6) -> str:
         """theta with its names, for messages."""
-        return ", ".join(f"{name} = {value:.6g}" for name, value in zip(self.names, theta, strict=True))
+        return ", ".join(f"{name} = {value:.{digits}g}" for name, value in zip(self.names, theta, strict=True))
 
 
 class Parameters:

@@ -16,7 +16,7 @@ from ..projection import Sensitivity, gram_matrix, quadrature_error, sensitivity
 from .data import field_data
 from .domain import Box, Domain, Rule
 from .minima import Minimum, find_minima
-from .noise import Noise, known_noise, noise_from_errors, observed_precision
+from .noise import Noise, NoiseSource, known_noise, noise_from_errors, observed_precision
 from .noise_estimate import LowRankNoise, estimated_noise
 from .parameters import Distribution, Parameters
 from .simulator import BoundSimulator, Simulator
@@ -116,7 +116,7 @@ class Problem:
             return self._noise_cov
         low_rank = self._noise_cov if isinstance(self._noise_cov, LowRankNoise) else None
         estimate = estimated_noise(self.data, self.span, low_rank)
-        return replace(estimate, source="sampled") if self._noise_cov == "sample" else estimate
+        return replace(estimate, source=NoiseSource.SAMPLED) if self._noise_cov == "sample" else estimate
 
     @cached_property
     def weight(self) -> Array:

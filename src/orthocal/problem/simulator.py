@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from time import perf_counter
 from traceback import extract_tb
@@ -17,6 +18,15 @@ from .parameters import Support
 
 #: relative step of a central difference: the cube root of the rounding error balances the two errors
 DIFFERENCE_STEP = float(np.cbrt(np.finfo(np.float64).eps))
+
+
+class GradientKind(StrEnum):
+    """Where df/dtheta comes from: the user, JAX, differences, or what will be chosen at the first use."""
+
+    GIVEN = "given"
+    JAX = "jax"
+    DIFFERENCE = "difference"
+    AUTO = "auto"
 
 
 class Simulator:

@@ -7,8 +7,8 @@ import xarray as xr
 from scipy.stats import norm
 
 from ..arrays import Array, IntArray
-from .predict import Predictor, noise_covariance
-from .store import stored
+from ..projection import ProjectionKind
+from .predict import Predictor
 
 #: points of the grid
 POINTS = 201
@@ -24,16 +24,16 @@ def central_band(draws: Array) -> Array:
 
 def domain_curves(predictor: Predictor, keep: IntArray, rng: np.random.Generator) -> xr.Dataset:
     """Bands of model, bias, mean, observation and the bias before projection, (band, point, outcome)."""
-    data = predictor.data
-    lower, upper = stored(data, "constant_data", "domain")[:, 0]
+    record = predictor.record
+    lower, upper = record.constant("domain")[:, 0]
     grid = np.linspace(lower, upper, POINTS)[:, None]
     drawn = predictor(grid, keep, rng)
     values = {name: drawn[name].values for name in ("model", "bias", "mean")}
-    noise_sd = np.sqrt(np.diag(noise_covariance(data)))
+    noise_sd = np.sqrt(np.diag(record.noise_cov))
     levels = norm.ppf((np.arange(NOISE_LEVELS) + 0.5) / NOISE_LEVELS)
     spread = values["mean"][:, :, None] + levels[:, None, None] * noise_sd
     values["observation"] = spread.reshape(len(spread), -1, *spread.shape[3:])
-    if data.attrs["projection"] != "none":
+    if record.projection is not ProjectionKind.NONE:
         values["unprojected"] = predictor.unprojected_bias(grid, keep, rng)
     return xr.Dataset(
         {name: (("band", "point", "outcome"), central_band(value)) for name, value in values.items()},

@@ -1,9 +1,8 @@
-"""The figures of a posterior. Each function returns a matplotlib Figure and touches no global state."""
+"""The figures of a record. Each function returns a matplotlib Figure and touches no global state."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,18 +11,16 @@ from scipy.stats import binom, gaussian_kde, rankdata
 
 from ..arrays import Array
 from ..pages.style import BIAS, CHAINS, DATA, MODEL, MOST_PANELS, TOTAL, panels, styled, text
+from ..projection import ProjectionKind
 from .curves import central_band
-from .store import stored
-
-if TYPE_CHECKING:
-    from .posterior import Posterior
+from .record import Record
 
 _POINTS = {"color": DATA, "s": 10, "alpha": 0.7, "linewidths": 0, "zorder": 3, "label": "field data"}
 
 
-def shown_outcomes(posterior: Posterior) -> tuple[str, ...]:
+def shown_outcomes(record: Record) -> tuple[str, ...]:
     """The outcomes that get a panel: all, or the first ones where there are very many."""
-    return posterior.outcome_names[:MOST_PANELS]
+    return record.outcome_names[:MOST_PANELS]
 
 
 class _Bands(NamedTuple):
@@ -34,14 +31,14 @@ class _Bands(NamedTuple):
 
 
 @styled
-def fit_figure(posterior: Posterior) -> Figure:
+def fit_figure(record: Record) -> Figure:
     """Data and fit: the model alone and model + bias, one row an outcome."""
-    if len(posterior.input_names) > 1:
-        return _observed_against_fitted(posterior)
-    bands = _bands(posterior)
-    shown = shown_outcomes(posterior)
+    if len(record.input_names) > 1:
+        return _observed_against_fitted(record)
+    bands = _bands(record)
+    shown = shown_outcomes(record)
     figure, axes = panels(len(shown), 2, share=True)
-    x, y = _data(posterior)
+    x, y = _data(record)
     for k, name in enumerate(shown):
         for axis, quantity, colour, title in (
             (axes[k, 0], "model", MODEL, "model alone"),
@@ -52,21 +49,21 @@ def fit_figure(posterior: Posterior) -> Figure:
                 _band(axis, bands, "observation", k, colour, 0.15, "95 % of observations")
             _band(axis, bands, quantity, k, colour, 0.4, "95 % band")
             axis.plot(bands.x, bands.values[quantity][0, :, k], color=colour, lw=1.5, label="posterior mean")
-            axis.set(title=title, xlabel=text(posterior.input_names[0]), ylabel=text(name))
+            axis.set(title=title, xlabel=text(record.input_names[0]), ylabel=text(name))
             axis.legend()
     return figure
 
 
 @styled
-def bias_figure(posterior: Posterior) -> Figure:
+def bias_figure(record: Record) -> Figure:
     """The bias and its projection, one row an outcome."""
-    if len(posterior.input_names) > 1:
-        return _bias_by_input(posterior)
-    bands = _bands(posterior)
-    shown = shown_outcomes(posterior)
+    if len(record.input_names) > 1:
+        return _bias_by_input(record)
+    bands = _bands(record)
+    shown = shown_outcomes(record)
     figure, axes = panels(len(shown), 1, width=6.5)
-    x, y = _data(posterior)
-    model = stored(posterior.data, "posterior", "model").mean(axis=(0, 1))
+    x, y = _data(record)
+    model = record.values("posterior", "model").mean(axis=(0, 1))
     for k, name in enumerate(shown):
         axis = axes[k, 0]
         axis.scatter(x[:, 0], y[:, k] - model[:, k], **{**_POINTS, "label": "field data - model"})
@@ -75,23 +72,23 @@ def bias_figure(posterior: Posterior) -> Figure:
                 axis.plot(bands.x, edge, color="0.25", lw=0.8, ls=":", zorder=4)
             middle = bands.values["unprojected"][0, :, k]
             axis.plot(bands.x, middle, color="0.25", lw=1, ls="--", zorder=4, label="before projection (mean, 95 %)")
-        label = "bias" if posterior.data.attrs["projection"] == "none" else "projected"
+        label = "bias" if record.projection is ProjectionKind.NONE else "projected"
         _band(axis, bands, "bias", k, BIAS, 0.35, f"{label}, 95 %")
         axis.plot(bands.x, bands.values["bias"][0, :, k], color=BIAS, lw=1.5, label=f"{label}, mean")
         axis.axhline(0, color="0.7", lw=0.8, zorder=0)
-        axis.set(xlabel=text(posterior.input_names[0]), ylabel=f"bias of {text(name)}")
+        axis.set(xlabel=text(record.input_names[0]), ylabel=f"bias of {text(name)}")
         axis.legend()
     return figure
 
 
 @styled
-def posterior_figure(posterior: Posterior) -> Figure:
+def posterior_figure(record: Record) -> Figure:
     """The posterior of each parameter, with its mean, 95 % interval and theta_tilde."""
-    names = posterior.parameter_names
+    names = record.parameter_names
     columns = min(len(names), 3)
     figure, axes = panels(-(-len(names) // columns), columns, width=3.2 if columns > 1 else 5.0, height=2.6)
-    draws = posterior.theta.reshape(-1, len(names))
-    tilde = stored(posterior.data, "constant_data", "theta_tilde")
+    draws = record.theta.reshape(-1, len(names))
+    tilde = record.constant("theta_tilde")
     for j, axis in enumerate(axes.ravel()):
         if j >= len(names):
             axis.set_visible(False)
@@ -105,7 +102,7 @@ def posterior_figure(posterior: Posterior) -> Figure:
             axis.plot(grid, density, color=TOTAL, lw=1.5)
             inside = (grid >= low) & (grid <= high)
             axis.fill_between(grid[inside], density[inside], color=TOTAL, alpha=0.3, lw=0, label="95 % interval")
-            _prior_density(axis, posterior, j, grid)
+            _prior_density(axis, record, j, grid)
         axis.axvline(tilde[j], color=MODEL, lw=1.2, ls="--", label="least squares")
         axis.set(title=text(names[j]), yticks=[], ylim=(0, None))
         axis.spines["left"].set_visible(False)
@@ -117,11 +114,11 @@ def posterior_figure(posterior: Posterior) -> Figure:
 
 
 @styled
-def pairs_figure(posterior: Posterior) -> Figure:
+def pairs_figure(record: Record) -> Figure:
     """Joint posterior of every two parameters."""
-    names = posterior.parameter_names
+    names = record.parameter_names
     p = len(names)
-    draws = posterior.theta.reshape(-1, p)
+    draws = record.theta.reshape(-1, p)
     figure = Figure(figsize=(1.9 * (p - 1) + 1.6, 1.9 * (p - 1) + 1.2), layout="constrained")
     axes = figure.subplots(p - 1, p - 1, squeeze=False, sharex="col", sharey="row")
     for row in range(1, p):
@@ -142,28 +139,28 @@ def pairs_figure(posterior: Posterior) -> Figure:
 
 
 @styled
-def trace_figure(posterior: Posterior) -> Figure:
+def trace_figure(record: Record) -> Figure:
     """The draws of each parameter in their order, one colour a chain."""
-    names = posterior.parameter_names
+    names = record.parameter_names
     figure, axes = panels(len(names), 1, width=8.0, height=1.7)
     for j, name in enumerate(names):
-        for c, chain in enumerate(posterior.theta[:, :, j]):
+        for c, chain in enumerate(record.theta[:, :, j]):
             axes[j, 0].plot(chain, color=CHAINS[c % len(CHAINS)], lw=0.5, alpha=0.8, rasterized=True)
-        axes[j, 0].set(ylabel=text(name), xlim=(0, posterior.theta.shape[1]))
+        axes[j, 0].set(ylabel=text(name), xlim=(0, record.theta.shape[1]))
     axes[-1, 0].set_xlabel("draw")
     return figure
 
 
 @styled
-def rank_figure(posterior: Posterior, bins: int = 20) -> Figure:
+def rank_figure(record: Record, bins: int = 20) -> Figure:
     """Ranks of each chain's draws among all draws; chains that agree give flat histograms within the band."""
-    names = posterior.parameter_names
+    names = record.parameter_names
     figure, axes = panels(len(names), 1, width=8.0, height=1.7)
-    chains, draws = posterior.theta.shape[:2]
+    chains, draws = record.theta.shape[:2]
     low, high = (float(binom.ppf(u, draws, 1 / bins)) for u in (0.005, 0.995))
     for j, name in enumerate(names):
         axis = axes[j, 0]
-        ranks = rankdata(posterior.theta[:, :, j]).reshape(chains, draws)
+        ranks = rankdata(record.theta[:, :, j]).reshape(chains, draws)
         edges = np.linspace(0.5, chains * draws + 0.5, bins + 1)
         axis.fill_between(edges[[0, -1]], low, high, color="0.9", lw=0, label="99 % if the chains agree")
         for c in range(chains):
@@ -181,42 +178,46 @@ def _band(axis: Axes, bands: _Bands, quantity: str, k: int, colour: str, alpha: 
     axis.fill_between(bands.x, lower, upper, color=colour, alpha=alpha, lw=0, label=label)
 
 
-def _data(posterior: Posterior) -> tuple[Array, Array]:
-    return stored(posterior.data, "constant_data", "x"), stored(posterior.data, "observed_data", "y")
+def _data(record: Record) -> tuple[Array, Array]:
+    return record.x, record.y
 
 
-def _bands(posterior: Posterior) -> _Bands:
+def _bands(record: Record) -> _Bands:
     """Bands along the domain, or at the data points where no curves are kept."""
-    curves = posterior.curves
+    curves = record.curves
     if curves is not None:
         return _Bands(curves["x"].values, {str(name): curves[name].values for name in curves.data_vars})
-    x, _ = _data(posterior)
+    x, _ = _data(record)
     order = np.argsort(x[:, 0], kind="stable")
-    predicted = posterior.predict().isel(point=order)
-    values = {name: central_band(predicted[name].values) for name in ("model", "bias", "mean")}
+    values = {name: central_band(drawn[:, :, order]) for name, drawn in _drawn(record).items()}
     return _Bands(x[order, 0], values)
 
 
-def _prior_density(axis: Axes, posterior: Posterior, j: int, grid: Array) -> None:
-    """The prior, where it is not flat over the posterior."""
-    variable = json.loads(posterior.data.attrs["variables"])[j]
-    draws = stored(posterior.data, "prior", variable).ravel()
+def _drawn(record: Record) -> dict[str, Array]:
+    """Draws at the data points, (c, s, n, q)."""
+    model, bias = (record.values("posterior", name) for name in ("model", "bias"))
+    return {"model": model, "bias": bias, "mean": model + bias}
+
+
+def _prior_density(axis: Axes, record: Record, j: int, grid: Array) -> None:
+    """The prior, where it is not flat over the record."""
+    draws = record.values("prior", record.variables[j]).ravel()
     if np.ptp(grid) > 0.3 * np.ptp(np.quantile(draws, [0.025, 0.975])):
         axis.plot(grid, gaussian_kde(draws)(grid), color="0.5", lw=1, ls=":", label="prior")
 
 
-def _observed_against_fitted(posterior: Posterior) -> Figure:
+def _observed_against_fitted(record: Record) -> Figure:
     """For several inputs: observed values against the fitted ones, model alone and with bias."""
-    shown = shown_outcomes(posterior)
+    shown = shown_outcomes(record)
     figure, axes = panels(len(shown), 2, width=3.8, height=3.6)
-    _, y = _data(posterior)
-    drawn = posterior.predict()
+    _, y = _data(record)
+    drawn = _drawn(record)
     for k, name in enumerate(shown):
         for axis, quantity, colour, title in (
             (axes[k, 0], "model", MODEL, "model alone"),
             (axes[k, 1], "mean", TOTAL, "model + bias"),
         ):
-            middle, lower, upper = central_band(drawn[quantity].values)[:, :, k]
+            middle, lower, upper = central_band(drawn[quantity])[:, :, k]
             seen = y[~np.isnan(y[:, k]), k]
             ends = np.array([min(seen.min(), lower.min()), max(seen.max(), upper.max())])
             axis.plot(ends, ends, color="0.7", lw=1, zorder=0)
@@ -238,15 +239,15 @@ def _observed_against_fitted(posterior: Posterior) -> Figure:
     return figure
 
 
-def _bias_by_input(posterior: Posterior) -> Figure:
+def _bias_by_input(record: Record) -> Figure:
     """For several inputs: the bias at the data points against each input."""
-    inputs = posterior.input_names
+    inputs = record.input_names
     columns = min(len(inputs), 3)
     rows = -(-len(inputs) // columns)
-    shown = shown_outcomes(posterior)
+    shown = shown_outcomes(record)
     figure, axes = panels(rows * len(shown), columns, width=3.2, height=2.6)
-    x, _ = _data(posterior)
-    drawn = central_band(stored(posterior.data, "posterior", "bias"))
+    x, _ = _data(record)
+    drawn = central_band(record.values("posterior", "bias"))
     for k, name in enumerate(shown):
         middle, lower, upper = drawn[:, :, k]
         for j, axis in enumerate(axes[k * rows : (k + 1) * rows].ravel()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,17 @@ import pandas as pd
 import xarray as xr
 
 from ..arrays import Array, IntArray
-from ..bias import BiasSampler
+from ..bias.base import BiasPrior, BiasSampler
 from ..errors import InputError, SimulatorError
+from ..findings import Findings
 from ..problem.data import new_inputs
-from ..problem.parameters import Support
-from ..problem.simulator import BoundSimulator
+from ..problem.simulator import BoundSimulator, Simulator
 from ..progress import progress_shown
 from . import store
-from .check import Findings, findings
+from .check import findings
 from .curves import domain_curves
-from .predict import Predictor, prediction_at_data, stored_samplers, theta_draws
+from .predict import Predictor, prediction_at_data, prepared_samplers, restored_samplers
+from .record import Record
 
 #: draws behind the curves of the report
 CURVE_DRAWS = 400
@@ -36,37 +37,39 @@ class Posterior:
         ``xarray.DataTree`` in ArviZ's schema. ``posterior`` holds each parameter (chain, draw), ``bias`` and ``model``
         at the data points; ``sample_stats`` the diagnostics; ``observed_data``, ``constant_data`` and ``prior`` what
         the run was given; ``bias_state`` what ``predict`` needs.
+    record
+        The same as types: what checks, figures and the report look at.
     """
 
-    def __init__(self, data: xr.DataTree, simulator: Any = None, samplers: list[BiasSampler] | None = None) -> None:
-        self.data = data
-        self._samplers = samplers
-        self._simulator: BoundSimulator | None = None
-        if isinstance(simulator, BoundSimulator):
-            self._simulator = simulator
-        elif simulator is not None:
-            self._simulator = BoundSimulator(simulator, self._support, self.q, bool(data.attrs["flat_x"]))
+    def __init__(
+        self,
+        data: xr.DataTree,
+        simulator: BoundSimulator | None = None,
+        samplers: list[BiasSampler] | None = None,
+        prior: BiasPrior | None = None,
+    ) -> None:
+        self.data, self.record = data, Record(data)
+        self._simulator, self._samplers, self._prior = simulator, samplers, prior
 
     def __repr__(self) -> str:
-        sizes = self.data["posterior"].sizes
         names = ", ".join(self.parameter_names)
-        return f"<Posterior of {names}: {sizes['chain']} chains x {sizes['draw']} draws>"
+        return f"<Posterior of {names}: {self.record.chains} chains x {self.record.draws} draws>"
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        return self._support.names
+        return self.record.parameter_names
 
     @property
     def outcome_names(self) -> tuple[str, ...]:
-        return tuple(str(name) for name in store.stored(self.data, "observed_data", "outcome"))
+        return self.record.outcome_names
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        return tuple(str(name) for name in store.stored(self.data, "constant_data", "input"))
+        return self.record.input_names
 
     @property
     def q(self) -> int:
-        return int(self.data["observed_data"].sizes["outcome"])
+        return self.record.q
 
     @property
     def emulator(self) -> Any:
@@ -77,22 +80,11 @@ class Posterior:
     @property
     def theta(self) -> Array:
         """The draws of theta, (chain, draw, p)."""
-        return theta_draws(self.data)
+        return self.record.theta
 
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
         """One row a parameter: mean, sd, equal-tailed interval, effective sample sizes and R-hat."""
-        from arviz_stats import summary
-
-        if not 0 < interval < 1:
-            raise InputError(f"interval={interval}: give its probability, between 0 and 1")
-        variables = json.loads(self.data.attrs["variables"])
-        # constant draws have no R-hat: NaN says so, a warning would not help
-        with np.errstate(divide="ignore", invalid="ignore"):
-            table: pd.DataFrame = summary(
-                self.data, var_names=variables, ci_prob=interval, ci_kind="eti", round_to="none"
-            )
-        table.index = pd.Index(self.parameter_names, name="parameter")
-        return table.drop(columns=["mcse_mean", "mcse_sd"]).astype(float)
+        return self.record.summary(interval)
 
     def predict(self, x_new: Any = None, draws: int | None = None, seed: int | None = None) -> xr.Dataset:
         """Predictions at x_new, or at the data points.
@@ -113,13 +105,13 @@ class Posterior:
         """
         inputs = None if x_new is None else new_inputs(x_new, self.input_names)
         if inputs is None:
-            return prediction_at_data(self.data, self._kept(draws), self._rng(seed))
+            return prediction_at_data(self.record, self._kept(draws), self._rng(seed))
         with progress_shown(True):
             return self._predictor(inputs, self._kept(draws), self._rng(seed))
 
     def check(self) -> Findings:
-        """What is fine, what is not, and what to do, in plain words."""
-        return findings(self)
+        """What is fine, what is not, and what to do, in plain words; false where there is a problem."""
+        return findings(self.record)
 
     def save(self, path: str | Path) -> Path:
         """Write everything to a netCDF file (any program that reads HDF5 can read it); no pickle inside.
@@ -133,7 +125,8 @@ class Posterior:
         """Write one self-contained HTML page."""
         from .report import write_report
 
-        return write_report(self, path)
+        _ = self.curves
+        return write_report(self.record, path)
 
     @cached_property
     def curves(self) -> xr.Dataset | None:
@@ -141,12 +134,11 @@ class Posterior:
 
         They are kept in the file, so that its report needs no simulator.
         """
-        if "curves" in self.data.children:
-            return self.data["curves"].to_dataset()
-        if self._simulator is None or self.data["constant_data"].sizes["input"] > 1:
+        if self.record.curves is not None:
+            return self.record.curves
+        if self._simulator is None or len(self.input_names) > 1:
             return None
-        chains = self.data["posterior"].sizes["chain"]
-        keep = self._kept(max(1, CURVE_DRAWS // chains))
+        keep = self._kept(max(1, CURVE_DRAWS // self.record.chains))
         try:
             with progress_shown(True):
                 curves = domain_curves(self._predictor, keep, self._rng(None))
@@ -163,11 +155,14 @@ class Posterior:
                 "this posterior was loaded from a file, and a file holds no simulator: "
                 "load it with oc.load(path, simulator=f) to predict at new points"
             )
-        return Predictor(self.data, self._simulator, self._samplers or stored_samplers(self.data))
+        samplers = self._samplers
+        if samplers is None and self._prior is not None:
+            samplers = prepared_samplers(self.record, self._simulator, self._prior)
+        return Predictor(self.record, self._simulator, samplers or restored_samplers(self.record))
 
     def _kept(self, draws: int | None) -> IntArray:
         """Numbers of the draws to use, evenly spread."""
-        total = self.data["posterior"].sizes["draw"]
+        total = self.record.draws
         if draws is not None and (not isinstance(draws, int | np.integer) or draws < 1):
             raise InputError(f"draws={draws}: give the number of draws a chain, at least 1")
         if draws is None or draws >= total:
@@ -175,19 +170,26 @@ class Posterior:
         return np.linspace(0, total - 1, draws).round().astype(np.intp)
 
     def _rng(self, seed: int | None) -> np.random.Generator:
-        entropy = int(self.data.attrs["seed"]) if seed is None else seed
+        entropy = self.record.seed if seed is None else seed
         return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(2**31,)))
 
-    @cached_property
-    def _support(self) -> Support:
-        constant = self.data["constant_data"].to_dataset()
-        names = tuple(str(name) for name in constant["parameter"].values)
-        return Support(names, *(constant[f"prior_{part}"].values for part in ("lower", "upper", "spread")))
 
-
-def load(path: str | Path, simulator: Any = None) -> Posterior:
+def load(
+    path: str | Path, simulator: Callable[[Array, Array], Any] | Simulator | None = None, bias: BiasPrior | None = None
+) -> Posterior:
     """Read a posterior from a file that ``Posterior.save`` wrote; nothing in the file is run.
 
-    ``simulator`` is needed only to predict at new points.
+    Parameters
+    ----------
+    simulator
+        Needed only to predict at new points.
+    bias
+        The prior on the bias, where it is one of your own: a file holds its draws, but not its code. It must have the
+        settings that it had in the run.
     """
-    return Posterior(store.load(path), simulator)
+    if bias is not None and (not isinstance(bias, BiasPrior) or isinstance(bias, type)):
+        raise InputError(f"bias={bias!r}: give the prior on the bias, for instance MyPrior()")
+    data = store.load(path)
+    record = Record(data)
+    bound = None if simulator is None else BoundSimulator(simulator, record.support, record.q, record.flat_x)
+    return Posterior(data, bound, prior=bias)

@@ -1,48 +1,57 @@
 """Predictions from a posterior: model, bias, their sum, and a new observation.
 
-Everything is rebuilt from the stored results and the simulator, so that a posterior from a file predicts exactly
-as the one that was saved.
+Everything is rebuilt from the record and the simulator, so that a posterior from a file predicts exactly as the one
+that was saved.
 """
 
 from __future__ import annotations
 
-import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from ..arrays import Array, IntArray
-from ..bias import BiasSampler, restore_sampler
+from ..bias.base import BiasPrior, BiasSampler, stored_sampler
 from ..bias.gp import GPSampler
-from ..bias.outcomes import split_points
+from ..bias.outcomes import OutcomesBias, split_points, stand_ins
+from ..errors import FileError
+from ..methods.base import Drawn
 from ..problem.simulator import BoundSimulator
 from ..progress import progress_bar
-from .store import stored
+from ..projection import (
+    Continuation,
+    ProjectionKind,
+    extended_continuation,
+    functional_continuation,
+    regressed_continuation,
+)
+from .record import Record
 
 DIMS = ("chain", "draw", "point", "outcome")
 
 
 class Predictor(NamedTuple):
-    """A posterior's results with what they were made with: the simulator, and the bias samplers, one an outcome."""
+    """A result with what it was made with: the simulator, and the bias samplers, one an outcome."""
 
-    data: xr.DataTree
+    record: Record
     simulator: BoundSimulator
     samplers: list[BiasSampler]
 
     def __call__(self, x_new: Array, keep: IntArray, rng: np.random.Generator) -> xr.Dataset:
         """model, bias, mean and observation at x_new (m, d), for the draws numbered ``keep``."""
-        theta = theta_draws(self.data)[:, keep]
+        theta = self.record.theta[:, keep]
         every = progress_bar(theta.reshape(-1, theta.shape[-1]), "prediction")
         model = np.stack([self.simulator.required(x_new, one) for one in every])
         model = model.reshape(*theta.shape[:2], *model.shape[1:])
         raw = self._raw(x_new, keep, rng)
-        if self.data.attrs["projection"] != "none":
-            raw = raw - self._taken_away(x_new, keep, rng)
+        if self.record.projection is not ProjectionKind.NONE:
+            coefficient = self.record.values("posterior", "projection_coefficient")[:, keep]
+            raw = self._continuation(rng).apply(x_new, raw, coefficient)
         bias = self._unwhitened(raw)
-        if self.data.attrs["drawn"] == "process":
+        if self.record.drawn is Drawn.PROCESS:
             bias = bias - model
-        return _dataset(self.data, x_new, model, bias, noise_roots(self.data, keep), keep, rng)
+        return _dataset(self.record, x_new, model, bias, self.record.noise_roots(keep), keep, rng)
 
     def unprojected_bias(self, x_new: Array, keep: IntArray, rng: np.random.Generator) -> Array:
         """The bias b before its projection at x_new, (c, s, m, q)."""
@@ -51,11 +60,11 @@ class Predictor(NamedTuple):
     def _raw(self, x_new: Array, keep: IntArray, rng: np.random.Generator) -> Array:
         """b at x_new before projection, whitened, (c, s, m, q): the functions that were drawn."""
         if not self.samplers:
-            chains, outcomes = self.data["posterior"].sizes["chain"], self.data["observed_data"].sizes["outcome"]
-            return np.zeros((chains, len(keep), len(x_new), outcomes))
-        state = self.data["bias_state"].to_dataset().isel(draw=keep)
-        merged = self._at(x_new, {str(name): _merged(state[name].values) for name in state.data_vars}, rng)
-        return merged.reshape(state.sizes["chain"], state.sizes["draw"], *merged.shape[1:])
+            return np.zeros((self.record.chains, len(keep), len(x_new), self.record.q))
+        state = self.record.data["bias_state"].to_dataset().isel(draw=keep)
+        merged = {str(name): _merged(values.values) for name, values in state.data_vars.items()}
+        drawn = self._at(x_new, merged, rng)
+        return drawn.reshape(self.record.chains, len(keep), *drawn.shape[1:])
 
     def _at(self, x_new: Array, records: dict[str, Array], rng: np.random.Generator) -> Array:
         """The bias of records, name -> (r, ...), at x_new, whitened, (r, m, q)."""
@@ -65,108 +74,85 @@ class Predictor(NamedTuple):
             columns.append(sampler.predict(rng, own, x_new))
         return np.stack(columns, axis=-1)
 
-    def _taken_away(self, x_new: Array, keep: IntArray, rng: np.random.Generator) -> Array:
-        """What the projection takes away at x_new, whitened, (c, s, m, q)."""
-        coefficient = stored(self.data, "posterior", "projection_coefficient")[:, keep]
-        if self.data.attrs["projection"] == "functional":
-            gradient = self.simulator.gradient(x_new, stored(self.data, "constant_data", "theta_tilde"))
-            directions = np.einsum("kl,mlp->mkp", stored(self.data, "constant_data", "whitener"), gradient)
-        elif "reference_state" in self.data.children:
-            directions = self._regressed_directions(x_new, rng)
-        else:
-            directions = self._extended_directions(x_new)
-        return np.asarray(np.einsum("mkp,csp->csmk", directions, coefficient))
-
-    def _extended_directions(self, x_new: Array) -> Array:
-        """The directions of the finite projection at x_new, for Gaussian processes, (m, q, p)."""
-        constant = self.data["constant_data"].to_dataset()
-        x, directions = constant["x"].values, constant["projection_direction"].values
-        columns = []
-        for k, sampler in enumerate(self.samplers):
-            assert isinstance(sampler, GPSampler)
-            points = split_points(x, x[:0], constant["noise_variances"].values[:, k])
-            own = np.empty_like(directions[:, k])
-            own[points.order] = directions[:, k]
-            columns.append(sampler.extended(own, x_new))
-        return np.stack(columns, axis=1)
-
-    def _regressed_directions(self, x_new: Array, rng: np.random.Generator) -> Array:
-        """The same for any prior: the regression of b(x_new) on the constraints, over the reference draws."""
-        reference = self.data["reference_state"].to_dataset()
+    def _continuation(self, rng: np.random.Generator) -> Continuation:
+        record = self.record
+        if record.projection is ProjectionKind.FUNCTIONAL:
+            tilde = record.constant("theta_tilde")
+            return functional_continuation(lambda x: self.simulator.gradient(x, tilde), record.constant("whitener"))
+        if "reference_state" not in record.data.children:
+            return extended_continuation(record.constant("projection_direction"), self._extended)
+        reference = record.data["reference_state"].to_dataset()
         records = {str(name): reference[name].values for name in reference.data_vars if name != "constraint"}
-        bias = self._at(x_new, records, rng)
-        centred = (bias - bias.mean(axis=0)).reshape(len(bias), -1)
-        constraint = reference["constraint"].values
-        directions = np.linalg.lstsq(constraint, centred / np.sqrt(len(bias) - 1), rcond=None)[0]
-        return np.moveaxis(directions.reshape(-1, *bias.shape[1:]), 0, -1)
+        return regressed_continuation(reference["constraint"].values, lambda x: self._at(x, records, rng))
+
+    def _extended(self, k: int, directions: Array, x_new: Array) -> Array:
+        """Functions of outcome k, (n, p) at the data, as its Gaussian process continues them to x_new."""
+        sampler, x = self.samplers[k], self.record.x
+        assert isinstance(sampler, GPSampler)
+        points = split_points(x, x[:0], self.record.constant("noise_variances")[:, k])
+        own = np.empty_like(directions)
+        own[points.order] = directions
+        return sampler.extended(own, x_new)
 
     def _unwhitened(self, values: Array) -> Array:
-        return np.asarray(values @ np.linalg.inv(stored(self.data, "constant_data", "whitener")).T)
+        return np.asarray(values @ np.linalg.inv(self.record.constant("whitener")).T)
 
 
-def prediction_at_data(data: xr.DataTree, keep: IntArray, rng: np.random.Generator) -> xr.Dataset:
+def prediction_at_data(record: Record, keep: IntArray, rng: np.random.Generator) -> xr.Dataset:
     """The same at the data points, from the stored draws alone."""
-    model, bias = (stored(data, "posterior", name)[:, keep] for name in ("model", "bias"))
-    roots = noise_roots(data, keep)
-    if "noise_cov_by_point" in data["constant_data"]:
-        roots = np.linalg.cholesky(stored(data, "constant_data", "noise_cov_by_point"))
-    return _dataset(data, stored(data, "constant_data", "x"), model, bias, roots, keep, rng)
+    model, bias = (record.values("posterior", name)[:, keep] for name in ("model", "bias"))
+    own = record.noise_by_point
+    roots = record.noise_roots(keep) if own is None else np.linalg.cholesky(own)
+    return _dataset(record, record.x, model, bias, roots, keep, rng)
 
 
-def noise_roots(data: xr.DataTree, keep: IntArray) -> Array:
-    """R with R R' = Sigma_F: (q, q), or (c, s, 1, q, q) where it was sampled."""
-    if "noise_cov" in data["posterior"]:
-        return np.linalg.cholesky(stored(data, "posterior", "noise_cov")[:, keep])[:, :, None]
-    return np.linalg.cholesky(stored(data, "constant_data", "noise_cov"))
-
-
-def noise_covariance(data: xr.DataTree) -> Array:
-    """Sigma_F, (q, q): given, estimated, or the mean of what was sampled."""
-    if "noise_cov" in data["posterior"]:
-        return np.asarray(stored(data, "posterior", "noise_cov").mean(axis=(0, 1)))
-    return stored(data, "constant_data", "noise_cov")
-
-
-def theta_draws(data: xr.DataTree) -> Array:
-    """theta, (c, s, p)."""
-    return np.stack([stored(data, "posterior", name) for name in json.loads(data.attrs["variables"])], axis=-1)
-
-
-def stored_samplers(data: xr.DataTree) -> list[BiasSampler]:
+def restored_samplers(record: Record) -> list[BiasSampler]:
     """The samplers of the bias, one an outcome, from their stored settings."""
-    constant = data["constant_data"].to_dataset()
-    x, nodes = constant["x"].values, constant["nodes"].values
-    if not data.attrs["nodes_drawn"]:
-        nodes = nodes[:0]
     samplers = []
-    for k, settings in enumerate(json.loads(data.attrs["samplers"])):
-        points = split_points(x, nodes, constant["noise_variances"].values[:, k])
-        samplers.append(restore_sampler(settings, points.x, points.nodes, points.noise_var))
+    for k, settings in enumerate(record.samplers):
+        points = split_points(record.x, _nodes(record), record.constant("noise_variances")[:, k])
+        samplers.append(stored_sampler(settings).restore(settings, points.x, points.nodes, points.noise_var))
     return samplers
 
 
+def prepared_samplers(record: Record, simulator: BoundSimulator, prior: BiasPrior) -> list[BiasSampler]:
+    """The same for a prior of the user's: it is prepared again, with what it was given then."""
+    noise, tilde = record.noise, record.constant("theta_tilde")
+    gradient = np.einsum("kl,nlp->nkp", noise.whitener, simulator.gradient(record.x, tilde))
+    lower, upper = record.constant("domain")
+    span = np.where(upper > lower, upper - lower, 1.0)
+    residual = np.where(noise.observed, record.y - simulator.required(record.x, tilde), 0.0)
+    complete = stand_ins(record.x, span, residual, noise.observed) @ noise.whitener.T
+    samplers = OutcomesBias(prior, record.x, _nodes(record), span, noise, complete, gradient).samplers
+    if [sampler.settings() for sampler in samplers] != record.samplers:
+        raise FileError(
+            f"bias={type(prior).__name__} is not the prior of this file, or its settings are others: the file has "
+            f"{record.samplers[0] if record.samplers else 'none'}"
+        )
+    return samplers
+
+
+def _nodes(record: Record) -> Array:
+    nodes = record.constant("nodes")
+    return nodes if record.nodes_drawn else nodes[:0]
+
+
 def _dataset(
-    data: xr.DataTree,
-    x: Array,
-    model: Array,
-    bias: Array,
-    noise_root: Array,
-    keep: IntArray,
-    rng: np.random.Generator,
+    record: Record, x: Array, model: Array, bias: Array, noise_root: Array, keep: IntArray, rng: np.random.Generator
 ) -> xr.Dataset:
     noise = np.einsum("...ij,...j->...i", noise_root, rng.standard_normal(model.shape))
     values = {"model": model, "bias": bias, "mean": model + bias, "observation": model + bias + noise}
     return xr.Dataset(
         {name: (DIMS, value) for name, value in values.items()},
         coords={
-            "chain": stored(data, "posterior", "chain"),
+            "chain": record.values("posterior", "chain"),
             "draw": keep,
-            "outcome": stored(data, "observed_data", "outcome"),
-            "input": stored(data, "constant_data", "input"),
+            "outcome": list(record.outcome_names),
+            "input": list(record.input_names),
             "x": (("point", "input"), x),
         },
     )
 
 
-def _merged(values: Any) -> Array:
+def _merged(values: Array) -> Array:
     return np.asarray(values.reshape(-1, *values.shape[2:]))

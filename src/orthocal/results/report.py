@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +13,8 @@ from ..pages.page import rendered
 from ..pages.pictures import Picture, picture
 from ..pages.tables import summary_rows
 from . import figures as plots
-from .predict import noise_covariance
-
-if TYPE_CHECKING:
-    from .posterior import Posterior
-
+from .check import findings
+from .record import Record
 
 #: with more outcomes their correlations are not listed
 MOST_CORRELATIONS = 6
@@ -36,42 +32,42 @@ _WEIGHTS = {
 }
 
 
-def write_report(posterior: Posterior, path: str | Path) -> Path:
+def write_report(record: Record, path: str | Path) -> Path:
     """Write the report, whole or not at all."""
-    page = render(posterior)
+    page = render(record)
     with whole_file(path) as draft:
         draft.write_text(page, encoding="utf-8")
     return Path(path)
 
 
-def render(posterior: Posterior) -> str:
+def render(record: Record) -> str:
     """The report as HTML."""
-    findings = posterior.check()
+    found = findings(record)
     return rendered(
         "report.html",
         __package__,
-        title=posterior.data.attrs.get("title", "Calibration report"),
-        meaning=_meaning(posterior),
-        summary=summary_rows(posterior.summary()),
-        findings=findings,
-        problems=len(findings.problems),
-        pictures=list(_pictures(posterior)),
-        settings=list(_settings(posterior)),
-        version=posterior.data.attrs["inference_library_version"],
-        created=posterior.data.attrs["created_at"],
+        title=record.title,
+        meaning=_meaning(record),
+        summary=summary_rows(record.summary()),
+        findings=found,
+        problems=len(found.problems),
+        pictures=list(_pictures(record)),
+        settings=list(_settings(record)),
+        version=record.version,
+        created=record.created,
     )
 
 
-def _pictures(posterior: Posterior) -> Iterator[Picture]:
-    several_inputs = len(posterior.input_names) > 1
-    shown = len(plots.shown_outcomes(posterior))
-    some_only = f" The first {shown} of {posterior.q} outcomes." if shown < posterior.q else ""
+def _pictures(record: Record) -> Iterator[Picture]:
+    several_inputs = len(record.input_names) > 1
+    shown = len(plots.shown_outcomes(record))
+    some_only = f" The first {shown} of {record.q} outcomes." if shown < record.q else ""
     yield picture(
         "Data and fit",
-        "The simulator alone, and simulator plus bias, with bands that hold 95 % of the posterior."
+        "The simulator alone, and simulator plus bias, with bands that hold 95 % of the record."
         + (" Each point is an observation." if several_inputs else "")
         + some_only,
-        plots.fit_figure(posterior),
+        plots.fit_figure(record),
     )
     yield picture(
         "Bias",
@@ -82,64 +78,60 @@ def _pictures(posterior: Posterior) -> Iterator[Picture]:
             else ": dashed the bias before it, green after it."
         )
         + some_only,
-        plots.bias_figure(posterior),
+        plots.bias_figure(record),
     )
-    yield picture("Posterior", "The parameters given the data.", plots.posterior_figure(posterior))
-    if len(posterior.parameter_names) > 1:
-        yield picture("Pairs", "The joint posterior of every two parameters.", plots.pairs_figure(posterior))
-    yield picture("Traces", "The draws in their order: they should look like noise.", plots.trace_figure(posterior))
+    yield picture("Posterior", "The parameters given the data.", plots.posterior_figure(record))
+    if len(record.parameter_names) > 1:
+        yield picture("Pairs", "The joint posterior of every two parameters.", plots.pairs_figure(record))
+    yield picture("Traces", "The draws in their order: they should look like noise.", plots.trace_figure(record))
     yield picture(
         "Ranks",
         "How the draws of each chain rank among all draws: flat histograms mean that the chains agree.",
-        plots.rank_figure(posterior),
+        plots.rank_figure(record),
     )
 
 
-def _meaning(posterior: Posterior) -> str:
+def _meaning(record: Record) -> str:
     """What theta means: the target of the calibration in words."""
-    over = json.loads(posterior.data.attrs["notes"])["domain"]
-    weighted = f" {_WEIGHTS[posterior.data.attrs['loss_weight']]}" if posterior.q > 1 else ""
+    weighted = f" {_WEIGHTS[record.loss_weight]}" if record.q > 1 else ""
     return (
         "The parameters are those at which the simulator comes closest to the real process: they minimise the squared "
-        f"difference of the two, averaged over {over}.{weighted} What is left is the bias."
+        f"difference of the two, averaged over {record.notes.domain}.{weighted} What is left is the bias."
     )
 
 
-def _settings(posterior: Posterior) -> Iterator[tuple[str, str]]:
-    attributes = posterior.data.attrs
-    method, notes = json.loads(attributes["method"]), json.loads(attributes["notes"])
-    sizes, data = posterior.data["posterior"].sizes, posterior.data["constant_data"].sizes
-    yield "data", f"{data['point']} points, {data['input']} input(s), {posterior.q} outcome(s)"
-    yield "domain", notes["domain"]
-    yield "noise", _noise_in_words(posterior, notes["noise_source"])
-    for name, value in _flat(method):
+def _settings(record: Record) -> Iterator[tuple[str, str]]:
+    notes = record.notes
+    points, inputs = record.x.shape
+    yield "data", f"{points} points, {inputs} input(s), {record.q} outcome(s)"
+    yield "domain", notes.domain
+    yield "noise", _noise_in_words(record, notes.noise_source)
+    for name, value in _flat(record.method):
         yield f"method: {name}", str(value)
-    for k, fitted in enumerate(notes.get("bias", [])):
+    for k, fitted in enumerate(notes.bias):
         for name, value in fitted.items():
-            yield f"bias of {posterior.outcome_names[k]}: {name}", _number(value)
-    constant = posterior.data["constant_data"].to_dataset()
-    for k in range(constant.sizes["minimum"]):
-        theta = ", ".join(f"{value:.6g}" for value in constant["minima"].values[k])
-        yield f"minimum {k + 1}", f"({theta}), loss {constant['minima_loss'].values[k]:.6g}"
-    yield "chains, draws, warm-up", f"{sizes['chain']} x {sizes['draw']}, {attributes['warmup']}"
-    yield "seed", attributes["seed"]
-    yield "gradient", notes["gradient_kind"]
+            yield f"bias of {record.outcome_names[k]}: {name}", _number(value)
+    for k, (minimum, loss) in enumerate(zip(record.constant("minima"), record.constant("minima_loss"), strict=True)):
+        theta = ", ".join(f"{value:.6g}" for value in minimum)
+        yield f"minimum {k + 1}", f"({theta}), loss {loss:.6g}"
+    yield "chains, draws, warm-up", f"{record.chains} x {record.draws}, {record.warmup}"
+    yield "seed", str(record.seed)
+    yield "gradient", notes.gradient_kind
     yield (
         "simulator calls",
-        f"{notes['simulator_calls']} in {notes['simulator_seconds']:.3g} s of {notes['seconds']:.3g} s",
+        f"{notes.simulator_calls} in {notes.simulator_seconds:.3g} s of {notes.seconds:.3g} s",
     )
-    for name, value in json.loads(attributes["versions"]).items():
-        yield name, value
+    yield from record.versions.items()
 
 
-def _noise_in_words(posterior: Posterior, source: str) -> str:
-    covariance = noise_covariance(posterior.data)
+def _noise_in_words(record: Record, source: str) -> str:
+    covariance = record.noise_cov
     sd = np.sqrt(np.diag(covariance))
-    if "noise_cov_by_point" in posterior.data["constant_data"]:
+    if record.noise_by_point is not None:
         source = f"{source}, one a point; typical"
     words = f"{source} standard deviation {_number(sd.tolist())}"
-    if 1 < posterior.q <= MOST_CORRELATIONS:
-        pairs = zip(*np.tril_indices(posterior.q, -1), strict=True)
+    if 1 < record.q <= MOST_CORRELATIONS:
+        pairs = zip(*np.tril_indices(record.q, -1), strict=True)
         values = [f"{covariance[k, m] / (sd[k] * sd[m]):.2f}" for k, m in pairs]
         words += f"; correlation {', '.join(values)}"
     return words

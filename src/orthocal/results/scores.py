@@ -6,13 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 from scipy.special import logsumexp
 
 from ..arrays import Array, BoolArray
 from ..errors import InputError
-from .predict import theta_draws
-from .store import stored
+from .record import Record
 
 #: probability of the intervals whose coverage is counted
 INTERVAL = 0.95
@@ -113,16 +111,16 @@ class Loo(NamedTuple):
         return int((~(self.pareto_k <= K_LIMIT)).sum())
 
 
-def loo(data: xr.DataTree) -> Loo:
+def loo(record: Record) -> Loo:
     """PSIS-LOO of a posterior's results; rows without any observation are left out.
 
     The likelihood of a row is that of its observed cells given theta and the bias of the draw.
     """
-    observed = ~np.isnan(stored(data, "observed_data", "y"))
-    density = log_likelihood(data, observed)[:, :, observed.any(axis=1)]
+    observed = ~np.isnan(record.y)
+    density = log_likelihood(record, observed)[:, :, observed.any(axis=1)]
     chains, draws, rows = density.shape
     by_row = np.moveaxis(density.reshape(chains * draws, rows), 0, 1)
-    efficiency = _relative_efficiency(data)
+    efficiency = _relative_efficiency(record)
     log_weights, pareto_k = (
         np.array(part) for part in zip(*(_smoothed(one, efficiency) for one in by_row), strict=True)
     )
@@ -149,17 +147,16 @@ def _smoothed(density: Array, efficiency: float) -> tuple[Array, float]:
     return np.asarray(weights), float(pareto_k)
 
 
-def log_likelihood(data: xr.DataTree, observed: BoolArray) -> Array:
+def log_likelihood(record: Record, observed: BoolArray) -> Array:
     """log p(observed cells of row i | theta, bias, noise) for every draw, (c, s, n); 0 where a row has none."""
-    drawn = data["posterior"].to_dataset()
-    residual = stored(data, "observed_data", "y") - drawn["model"].values - drawn["bias"].values
+    residual = record.y - record.values("posterior", "model") - record.values("posterior", "bias")
     density = np.zeros(residual.shape[:3])
     patterns, pattern_of_row = np.unique(observed, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
         rows, cells = np.flatnonzero(pattern_of_row.ravel() == number), np.flatnonzero(pattern)
         if not len(cells):
             continue
-        lower = np.linalg.cholesky(_noise_cov(data)[..., cells[:, None], cells])
+        lower = np.linalg.cholesky(_noise_cov(record)[..., cells[:, None], cells])
         lower = lower[:, :, rows] if lower.shape[2] > 1 else lower
         own = residual[:, :, rows[:, None], cells]
         scaled = np.einsum("csnij,csnj->csni", np.broadcast_to(np.linalg.inv(lower), (*own.shape, len(cells))), own)
@@ -168,20 +165,20 @@ def log_likelihood(data: xr.DataTree, observed: BoolArray) -> Array:
     return density
 
 
-def _noise_cov(data: xr.DataTree) -> Array:
+def _noise_cov(record: Record) -> Array:
     """Sigma, with axes of length one where it does not depend on the chain, draw or point, (c, s, n, q, q)."""
-    if "noise_cov" in data["posterior"]:
-        return stored(data, "posterior", "noise_cov")[:, :, None]
-    if "noise_cov_by_point" in data["constant_data"]:
-        return stored(data, "constant_data", "noise_cov_by_point")[None, None]
-    return stored(data, "constant_data", "noise_cov")[None, None, None]
+    if record.sampled_noise is not None:
+        return record.sampled_noise[:, :, None]
+    if record.noise_by_point is not None:
+        return record.noise_by_point[None, None]
+    return record.noise_cov[None, None, None]
 
 
-def _relative_efficiency(data: xr.DataTree) -> float:
+def _relative_efficiency(record: Record) -> float:
     """Effective draws of the parameters over draws, on average; it decides how long a tail is fitted."""
     from arviz_stats.base import array_stats
 
-    theta = theta_draws(data)
+    theta = record.theta
     sizes = [array_stats.ess(theta[:, :, j], method="mean") for j in range(theta.shape[2])]
     efficiency = float(np.mean(sizes)) / theta[:, :, 0].size
     return min(efficiency, 1.0) if np.isfinite(efficiency) else 1.0

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import xarray as xr
 
-from ..arrays import Array
 from ..errors import FileError
 from ..files import digest, whole_file
+from .record import FORMAT
 
-FORMAT = "orthocal posterior 1"
 _GROUPS = {"posterior", "sample_stats", "observed_data", "constant_data", "prior", "bias_state"}
 
 
@@ -40,8 +38,3 @@ def load(path: str | Path) -> xr.DataTree:
     if not set(data.children) >= _GROUPS or written != digest(data):
         raise FileError(f"{path} has been changed or damaged since it was written: its digest does not fit")
     return data
-
-
-def stored(data: xr.DataTree, group: str, name: str) -> Array:
-    """The values of one variable of a result."""
-    return np.asarray(data[group].to_dataset()[name].values)

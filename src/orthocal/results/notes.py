@@ -1,0 +1,64 @@
+"""Facts about a run that are stored with its draws, and what ``check`` and the report read of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from ..methods.base import RunNotes
+from ..problem.noise import NoiseSource
+from ..problem.simulator import GradientKind
+
+
+@dataclass(frozen=True)
+class Notes(RunNotes):
+    """The method's own notes, and those of the calibration. What an older file does not have is None.
+
+    Attributes
+    ----------
+    seconds, simulator_seconds, simulator_calls, simulator_failures
+        Work of this calibration, and what of it was the simulator's.
+    quadrature_error, gradient_error, weakest_sensitivity
+        As the problem has them; None where they do not apply.
+    curvature_factors
+        By what the sds should be multiplied, NaN where the loss has no minimum; None where they do not apply.
+    outside_runs
+        Share of the draws where an emulator had no runs around; None for a simulator.
+    on_bound
+        Parameters whose best fit lies on a bound.
+    """
+
+    seconds: float = 0.0
+    simulator_seconds: float = 0.0
+    simulator_calls: int = 0
+    simulator_failures: int = 0
+    quadrature_error: float | None = None
+    gradient_error: float = 0.0
+    gradient_kind: GradientKind = GradientKind.DIFFERENCE
+    weakest_sensitivity: float | None = None
+    curvature_factors: tuple[float, ...] | None = None
+    outside_runs: float | None = None
+    on_bound: tuple[str, ...] = ()
+    domain_given: bool = True
+    domain: str = ""
+    noise_source: NoiseSource = NoiseSource.KNOWN
+
+    def written(self) -> str:
+        """As JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def read(cls, text: str) -> Notes:
+        """From JSON; keys that this version does not know are left out."""
+        stored: dict[str, Any] = json.loads(text)
+        # version 0.1 wrote a memory only where it had looked for one
+        stored.setdefault("remembers", "theta_memory" in stored)
+        known = {one.name: stored[one.name] for one in fields(cls) if one.name in stored}
+        for name in ("bias", "curvature_factors", "on_bound"):
+            if known.get(name) is not None:
+                known[name] = tuple(known[name])
+        for name, kind in (("gradient_kind", GradientKind), ("noise_source", NoiseSource)):
+            if name in known:
+                known[name] = kind(known[name])
+        return cls(**known)

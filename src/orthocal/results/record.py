@@ -1,0 +1,232 @@
+"""A result as types: what the labelled tree holds under names, as arrays, and what its attributes say.
+
+This is the one place that writes and reads the attributes. Everything that looks at a result (predictions, checks,
+figures, the report) looks through it.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from ..arrays import Array, IntArray
+from ..errors import InputError
+from ..methods.base import Drawn, Draws, Method
+from ..problem.noise import Noise
+from ..problem.parameters import Support
+from ..problem.problem import Problem
+from ..projection import ProjectionKind
+from .notes import Notes
+
+FORMAT = "orthocal posterior 1"
+
+
+def attributes(
+    problem: Problem, method: Method, draws: Draws, notes: Notes, seed: str, warmup: int
+) -> dict[str, str | int]:
+    """What the tree says about itself."""
+    libraries = {"python": platform.python_version(), **{name: version(name) for name in ("numpy", "scipy", "xarray")}}
+    return {
+        "format": FORMAT,
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "inference_library": "orthocal",
+        "inference_library_version": version("orthocal"),
+        "versions": json.dumps(libraries),
+        "seed": seed,
+        "warmup": warmup,
+        "method": json.dumps(method.describe()),
+        "loss_weight": problem.loss_weight,
+        "projection": str(draws.projection),
+        "nodes_drawn": int(draws.nodes_drawn),
+        "drawn": str(draws.drawn),
+        "samplers": json.dumps([sampler.settings() for sampler in draws.samplers]),
+        "notes": notes.written(),
+        "variables": json.dumps(problem.parameters.variables),
+        "flat_x": int(problem.simulator.flat_x),
+    }
+
+
+@dataclass(frozen=True)
+class Record:
+    """A typed view of a result; it holds the tree itself, and copies nothing that it need not."""
+
+    data: xr.DataTree
+
+    def values(self, group: str, name: str) -> Array:
+        """The values of one variable."""
+        return np.asarray(self.data[group].to_dataset()[name].values)
+
+    def has(self, group: str, name: str) -> bool:
+        """Whether a group holds a variable."""
+        return name in self.data[group].to_dataset()
+
+    def constant(self, name: str) -> Array:
+        """One of ``constant_data``."""
+        return self.values("constant_data", name)
+
+    @cached_property
+    def support(self) -> Support:
+        names = tuple(str(name) for name in self.constant("parameter"))
+        return Support(names, *(self.constant(f"prior_{part}") for part in ("lower", "upper", "spread")))
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return self.support.names
+
+    @cached_property
+    def outcome_names(self) -> tuple[str, ...]:
+        return tuple(str(name) for name in self.values("observed_data", "outcome"))
+
+    @cached_property
+    def input_names(self) -> tuple[str, ...]:
+        return tuple(str(name) for name in self.constant("input"))
+
+    @property
+    def q(self) -> int:
+        return len(self.outcome_names)
+
+    @property
+    def chains(self) -> int:
+        return int(self.data["posterior"].sizes["chain"])
+
+    @property
+    def draws(self) -> int:
+        return int(self.data["posterior"].sizes["draw"])
+
+    @cached_property
+    def variables(self) -> tuple[str, ...]:
+        """The parameters' variables in the tree."""
+        return tuple(json.loads(self.data.attrs["variables"]))
+
+    @cached_property
+    def theta(self) -> Array:
+        """The draws of theta, (c, s, p)."""
+        return np.stack([self.values("posterior", name) for name in self.variables], axis=-1)
+
+    @property
+    def x(self) -> Array:
+        return self.constant("x")
+
+    @property
+    def y(self) -> Array:
+        return self.values("observed_data", "y")
+
+    @property
+    def notes(self) -> Notes:
+        return Notes.read(self.data.attrs["notes"])
+
+    @property
+    def method(self) -> dict[str, Any]:
+        """The method's description."""
+        described: dict[str, Any] = json.loads(self.data.attrs["method"])
+        return described
+
+    @property
+    def samplers(self) -> list[dict[str, Any]]:
+        """The settings of the bias samplers, one an outcome."""
+        settings: list[dict[str, Any]] = json.loads(self.data.attrs["samplers"])
+        return settings
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Of Python and the libraries."""
+        found: dict[str, str] = json.loads(self.data.attrs["versions"])
+        return found
+
+    @property
+    def projection(self) -> ProjectionKind:
+        return ProjectionKind(self.data.attrs["projection"])
+
+    @property
+    def drawn(self) -> Drawn:
+        return Drawn(self.data.attrs["drawn"])
+
+    @property
+    def nodes_drawn(self) -> bool:
+        return bool(self.data.attrs["nodes_drawn"])
+
+    @property
+    def loss_weight(self) -> str:
+        return str(self.data.attrs["loss_weight"])
+
+    @property
+    def flat_x(self) -> bool:
+        return bool(self.data.attrs["flat_x"])
+
+    @property
+    def seed(self) -> int:
+        return int(self.data.attrs["seed"])
+
+    @property
+    def warmup(self) -> int:
+        return int(self.data.attrs["warmup"])
+
+    @property
+    def created(self) -> str:
+        return str(self.data.attrs["created_at"])
+
+    @property
+    def version(self) -> str:
+        """Of orthocal, when the run was made."""
+        return str(self.data.attrs["inference_library_version"])
+
+    @property
+    def title(self) -> str:
+        return str(self.data.attrs.get("title", "Calibration report"))
+
+    @property
+    def curves(self) -> xr.Dataset | None:
+        """Bands along the domain, where they have been computed; see ``results/curves.py``."""
+        return self.data["curves"].to_dataset() if "curves" in self.data.children else None
+
+    @property
+    def noise_by_point(self) -> Array | None:
+        """Sigma_i, (n, q, q), where the covariance differs between points."""
+        return self.constant("noise_cov_by_point") if self.has("constant_data", "noise_cov_by_point") else None
+
+    @property
+    def sampled_noise(self) -> Array | None:
+        """Sigma_F of every draw, (c, s, q, q), where it was sampled."""
+        return self.values("posterior", "noise_cov") if self.has("posterior", "noise_cov") else None
+
+    @property
+    def noise_cov(self) -> Array:
+        """Sigma_F, (q, q): given, estimated, or the mean of what was sampled."""
+        sampled = self.sampled_noise
+        return self.constant("noise_cov") if sampled is None else np.asarray(sampled.mean(axis=(0, 1)))
+
+    def noise_roots(self, keep: IntArray) -> Array:
+        """R with R R' = Sigma_F: (q, q), or (c, s, 1, q, q) where it was sampled."""
+        sampled = self.sampled_noise
+        if sampled is None:
+            return np.linalg.cholesky(self.constant("noise_cov"))
+        return np.linalg.cholesky(sampled[:, keep])[:, :, None]
+
+    @property
+    def noise(self) -> Noise:
+        """The noise that the run began with."""
+        source = self.notes.noise_source
+        return Noise(self.constant("noise_cov"), ~np.isnan(self.y), source, self.noise_by_point)
+
+    def summary(self, interval: float = 0.95) -> pd.DataFrame:
+        """One row a parameter: mean, sd, equal-tailed interval, effective sample sizes and R-hat."""
+        from arviz_stats import summary
+
+        if not 0 < interval < 1:
+            raise InputError(f"interval={interval}: give its probability, between 0 and 1")
+        # constant draws have no R-hat: NaN says so, a warning would not help
+        with np.errstate(divide="ignore", invalid="ignore"):
+            table: pd.DataFrame = summary(
+                self.data, var_names=list(self.variables), ci_prob=interval, ci_kind="eti", round_to="none"
+            )
+        table.index = pd.Index(self.parameter_names, name="parameter")
+        return table.drop(columns=["mcse_mean", "mcse_sd"]).astype(float)
