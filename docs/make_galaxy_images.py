@@ -20,7 +20,7 @@ from orthocal.galaxy.fit_data import mock_data
 from orthocal.galaxy.fit_figures import fit_maps, posteriors_figure
 from orthocal.galaxy.galaxy_config import Sampling
 from orthocal.galaxy.stages import Stages
-from orthocal.results import figures as plots
+from orthocal.pages.style import STYLE
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -38,7 +38,7 @@ def pictures(folder: Path) -> dict[str, Figure]:
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "galaxy-mock")
     IMAGES.mkdir(exist_ok=True)
-    with mpl.rc_context(plots.STYLE):
+    with mpl.rc_context(STYLE):
         for name, figure in pictures(folder).items():
             figure.savefig(IMAGES / f"{name}.png", dpi=110)
 

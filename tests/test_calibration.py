@@ -138,7 +138,7 @@ CASES = {
     "an exception from the simulator": (
         {"simulator": lambda x, t: 1 / 0},
         SimulatorError,
-        r"raised ZeroDivisionError at a = .*division by zero \(test_calibrate.py, line \d+\)",
+        r"raised ZeroDivisionError at a = .*division by zero \(test_calibration.py, line \d+\)",
     ),
     "a wrong shape from the simulator": (
         {"simulator": lambda x, t: np.zeros(3)},
@@ -218,6 +218,21 @@ def test_a_simulator_that_fails_for_some_theta_is_reported():
     posterior = oc.calibrate(_problem(x, y, fragile), "pgp", seed=1)
     assert posterior.theta.max() < 3.58
     assert any("taken as impossible" in finding.message for finding in posterior.check())
+
+
+def test_failures_are_those_of_one_calibration():
+    """A problem that is calibrated twice has not failed twice as often."""
+    x, y = MODEL1.simulate(np.random.default_rng(1))
+
+    def fragile(x, theta):
+        return theta[0] * x[:, 0] if -1 < theta[0] < 3.58 else np.full(len(x), np.nan)
+
+    problem = _problem(x, y, fragile)
+    _ = problem.theta_tilde
+    counts = [oc.calibrate(problem, "pgp", seed=1, draws=100).record.notes.simulator_failures for _ in range(3)]
+    assert counts[0] > 0
+    # the first one also works out gradients and curvature, which the problem keeps
+    assert counts[1] == counts[2] <= counts[0]
 
 
 def _problem(x, y, simulator):

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import orthocal as oc
 from orthocal.errors import InputError
 from orthocal.problem.parameters import RESERVED_NAMES, Parameters, variable_name
 
@@ -74,7 +75,17 @@ def test_names_that_the_results_use_are_refused(name):
 
 
 def test_the_dimensions_and_variables_of_the_results_are_reserved():
-    assert {"chain", "draw", "point", "outcome", "bias", "model"} <= RESERVED_NAMES
+    assert {"chain", "draw", "point", "outcome", "bias", "model", "noise_cov", "other_outcome"} <= RESERVED_NAMES
+
+
+def test_nothing_is_stored_beside_the_parameters_under_a_name_that_is_free():
+    """Of a run that stores all there is: sampled noise of two outcomes, a projection."""
+    rng = np.random.default_rng(0)
+    x = rng.random((20, 1))
+    y = np.column_stack([x, 2 * x]) + 0.1 * rng.standard_normal((20, 2))
+    problem = oc.Problem(x, y, lambda x, t: t[0] * np.column_stack([x, x]), {"t": stats.norm(0, 1)}, noise_cov="sample")
+    stored = oc.calibrate(problem, "pgp", draws=4, warmup=4, chains=1, seed=0).data["posterior"].to_dataset()
+    assert {str(name) for name in (*stored.variables, *stored.sizes)} - {"t"} <= RESERVED_NAMES
 
 
 @pytest.mark.parametrize("name", ["g", "drag coefficient", "θ₁", "k[0]", "a.b", "M/L"])

@@ -95,6 +95,7 @@ def test_what_hamiltonian_steps_report(model1_posterior, changes, level, word):
     notes = json.loads(posterior.data.attrs["notes"])
     notes["bias"] = [{"density_rhat": 1.0, "hmc_step": 0.1, "hmc_acceptance": 0.8, **changes}]
     posterior.data.attrs["notes"] = json.dumps(notes)
+    posterior.data.attrs["samplers"] = json.dumps([{"kind": "bnn"}])
     found = [finding for finding in posterior.check() if finding.topic == "bias prior"]
     assert [finding.level for finding in found] == ([level] if level else [])
     assert all(word in finding.message for finding in found)
@@ -104,3 +105,21 @@ def test_constant_draws_are_not_fine(model1_posterior):
     frozen = oc.Posterior(model1_posterior.data.copy(deep=True))
     frozen.data["posterior"]["theta"][:] = 1.0
     assert "mixing" in topics(frozen, "problem")
+
+
+def test_findings_are_false_where_there_is_a_problem(model1_posterior):
+    assert model1_posterior.check()
+    broken = oc.Posterior(model1_posterior.data.copy(deep=True))
+    broken.data["sample_stats"]["orthogonality_error"][:] = 1.0
+    with pytest.raises(AssertionError):
+        assert broken.check()
+    assert len(broken.check()) > 5
+
+
+def test_an_unknown_memory_of_theta_is_not_called_perfect():
+    x, y = MODEL1.simulate(np.random.default_rng(1))
+    posterior = oc.calibrate(MODEL1.problem(x, y), "pgp", draws=4, chains=2, seed=1)
+    assert posterior.record.notes.theta_memory is None
+    (finding,) = [one for one in posterior.check() if one.topic == "theta step"]
+    assert finding.level == "note"
+    assert "too few to tell" in finding.message

@@ -4,19 +4,16 @@ f(x, t) = a(x) t + e(x) t^2 / 2 with a and e orthonormal, and y_R = s e(x): the 
 Q = 1 and H = 1 - s, so that the sd of t should be 1 / (1 - s) times that of a projection.
 """
 
-import sys
-
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import least_squares
 
 import orthocal as oc
+import orthocal.calibration as calibrate_module
 from orthocal.errors import NonFiniteError
 from orthocal.results.curvature import curvature_factors
 
-# oc.calibrate is the function
-calibrate_module = sys.modules["orthocal.calibration"]
 N = 200
 X = ((np.arange(N) + 0.5) / N)[:, None]
 PGP = oc.methods.Projected(oc.bias.GP(2.5, 0.5, 0.3))

@@ -1,8 +1,6 @@
-"""The figures of comparisons: methods or outcomes side by side, their scores, and emulators."""
+"""The figures of comparisons: methods or outcomes side by side, and their scores."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -12,9 +10,7 @@ from scipy.stats import gaussian_kde
 
 from ..arrays import Array
 from ..pages.style import CHAINS, MODEL, MOST_PANELS, TOTAL, panels, styled, text
-
-if TYPE_CHECKING:
-    from ..results.posterior import Posterior
+from ..results.posterior import Posterior
 
 
 @styled

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from ..calibration import calibrate
 from ..errors import InputError, OrthocalError
+from ..methods import Method
 from ..problem.problem import Problem
 from ..results.posterior import Posterior
-from .figures import compared_posteriors_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: the name of the joint fit
 TOGETHER = "all together"
@@ -49,6 +51,8 @@ class OutcomeComparison:
 
     def figure(self) -> Figure:
         """The posteriors of each parameter side by side, one panel a parameter."""
+        from .figures import compared_posteriors_figure
+
         return compared_posteriors_figure(self.posteriors)
 
     def __str__(self) -> str:
@@ -56,7 +60,7 @@ class OutcomeComparison:
         return "\n".join([table, *(f"{name}: {why}" for name, why in self.failures.items())])
 
 
-def compare_outcomes(problem: Problem, method: Any = "pgp", **options: Any) -> OutcomeComparison:
+def compare_outcomes(problem: Problem, method: str | Method = "pgp", **options: Any) -> OutcomeComparison:
     """Calibrate with each outcome alone and with all together.
 
     Every fit has the same priors, domain and noise; the noise is estimated once, from all outcomes.

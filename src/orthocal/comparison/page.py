@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,16 +14,14 @@ from ..findings import Finding
 from ..pages.page import rendered
 from ..pages.pictures import Picture, inline_svg
 from ..pages.tables import Grid, grid_text, summary_rows
-from . import figures as compare_plots
-from .words import WIDE, flat_settings
-
-if TYPE_CHECKING:
-    from .comparison import Comparison
+from . import figures
+from .tables import Compared
+from .words import WIDE, assumptions, flat_settings, remarks
 
 _SCORES = {"rmse": "RMSE", "crps": "CRPS", "coverage": "coverage"}
 
 
-def write_page(comparison: Comparison, path: str | Path, title: str) -> Path:
+def write_page(comparison: Compared, path: str | Path, title: str) -> Path:
     """Write the page, whole or not at all."""
     page = render(comparison, title)
     with whole_file(path) as draft:
@@ -32,7 +29,7 @@ def write_page(comparison: Comparison, path: str | Path, title: str) -> Path:
     return Path(path)
 
 
-def write_tables(comparison: Comparison, folder: Path) -> list[Path]:
+def write_tables(comparison: Compared, folder: Path) -> list[Path]:
     """Write the tables as CSV files, in full precision."""
     tables = {"parameters": comparison.summary(), "scores": comparison.scores(), "times": comparison.times()}
     if comparison.with_loo:
@@ -46,23 +43,23 @@ def write_tables(comparison: Comparison, folder: Path) -> list[Path]:
     return paths
 
 
-def as_text(comparison: Comparison) -> str:
+def as_text(comparison: Compared) -> str:
     """The tables and remarks for a terminal."""
     parts = [grid_text(grid) for grid in grids(comparison)]
-    parts += ["\n".join(f"- {remark}" for remark in comparison.remarks())]
+    parts += ["\n".join(f"- {remark}" for remark in list(remarks(comparison)))]
     parts += [f"{name} failed: {why}" for name, why in comparison.failures.items()]
     return "\n\n".join(part for part in parts if part)
 
 
-def render(comparison: Comparison, title: str) -> str:
+def render(comparison: Compared, title: str) -> str:
     """The page as HTML."""
     parameters, *others = grids(comparison)
     return rendered(
         "compare.html",
         __package__,
         title=title,
-        remarks=comparison.remarks(),
-        assumptions=comparison.assumptions,
+        remarks=list(remarks(comparison)),
+        assumptions=assumptions(comparison),
         failures=comparison.failures,
         parameters=parameters,
         tables=others,
@@ -75,7 +72,7 @@ def render(comparison: Comparison, title: str) -> str:
     )
 
 
-def grids(comparison: Comparison) -> Iterator[Grid]:
+def grids(comparison: Compared) -> Iterator[Grid]:
     """The tables of a comparison as texts: parameters, scores, leave-one-out, times."""
     yield _parameters(comparison)
     if comparison.held_out:
@@ -85,7 +82,7 @@ def grids(comparison: Comparison) -> Iterator[Grid]:
     yield _times(comparison)
 
 
-def _parameters(comparison: Comparison) -> Grid:
+def _parameters(comparison: Compared) -> Grid:
     texts = {method: summary_rows(posterior.summary()) for method, posterior in comparison.posteriors.items()}
     rows = [
         [parameter, method, row["mean"], row["sd"], f"{row['lower']} to {row['upper']}", row["ess"], row["rhat"]]
@@ -97,7 +94,7 @@ def _parameters(comparison: Comparison) -> Grid:
     return Grid("Parameters", "The posterior of each parameter by every method.", header, rows, 2)
 
 
-def _scores(comparison: Comparison) -> Grid:
+def _scores(comparison: Compared) -> Grid:
     table = comparison.scores()
     several = len(comparison.outcome_names) > 1
     rows = []
@@ -136,7 +133,7 @@ def with_error(value: float, error: float, digits: int) -> str:
     return f"{value:.{places}f} ± {error:.{places}f}"
 
 
-def _loo(comparison: Comparison) -> Grid:
+def _loo(comparison: Compared) -> Grid:
     rows = []
     for name, row in comparison.loo().iterrows():
         doubt = "no" if row["high_k"] else "yes"
@@ -150,7 +147,7 @@ def _loo(comparison: Comparison) -> Grid:
     return Grid("Leave-one-out", caption, header, rows, 1)
 
 
-def _times(comparison: Comparison) -> Grid:
+def _times(comparison: Compared) -> Grid:
     seconds, calls = comparison.preparation
     rows = [
         [
@@ -171,10 +168,12 @@ def _times(comparison: Comparison) -> Grid:
     return Grid("Work", caption, header, rows, 1)
 
 
-def _posterior_pictures(comparison: Comparison) -> Iterator[Picture]:
+def _posterior_pictures(comparison: Compared) -> Iterator[Picture]:
     caption = "One colour a method: density, mean and 95 % interval."
-    yield Picture("Posteriors", caption, inline_svg(comparison.figure(), "posteriors"))
-    closer = compare_plots.closer_posteriors_figure(comparison.posteriors, WIDE)
+    yield Picture(
+        "Posteriors", caption, inline_svg(figures.compared_posteriors_figure(comparison.posteriors), "posteriors")
+    )
+    closer = figures.closer_posteriors_figure(comparison.posteriors, WIDE)
     if closer is not None:
         caption = (
             f"The same, closer: posteriors more than {WIDE:g} times as wide as the narrowest run out of the panel."
@@ -182,14 +181,14 @@ def _posterior_pictures(comparison: Comparison) -> Iterator[Picture]:
         yield Picture("Posteriors, closer", caption, inline_svg(closer, "closer"))
 
 
-def _score_picture(comparison: Comparison) -> Picture | None:
+def _score_picture(comparison: Compared) -> Picture | None:
     if not comparison.held_out:
         return None
     caption = "Dots with two standard errors. Left is better for RMSE and CRPS; coverage should be at the dashed line."
-    return Picture("Scores", caption, inline_svg(comparison.score_figure(), "scores"))
+    return Picture("Scores", caption, inline_svg(figures.scores_figure(comparison.scores()), "scores"))
 
 
-def _findings(comparison: Comparison) -> Iterator[tuple[str, Finding]]:
+def _findings(comparison: Compared) -> Iterator[tuple[str, Finding]]:
     """Problems and notes with the methods they were found for, problems first; what all share is said once."""
     methods: dict[Finding, list[str]] = {}
     for name, posterior in comparison.posteriors.items():
@@ -201,7 +200,7 @@ def _findings(comparison: Comparison) -> Iterator[tuple[str, Finding]]:
         yield "all" if len(names) == len(comparison.posteriors) > 1 else ", ".join(names), finding
 
 
-def _settings(comparison: Comparison) -> Iterator[tuple[str, str]]:
+def _settings(comparison: Compared) -> Iterator[tuple[str, str]]:
     first = next(iter(comparison.posteriors.values()))
     sizes, data = first.data["posterior"].sizes, first.data["constant_data"].sizes
     yield "data", f"{data['point']} rows, {data['input']} input(s), {first.q} outcome(s)"

@@ -2,50 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from ..errors import InputError
-from ..methods import Method, method_by_name
+from ..methods.base import METHODS, ListedMethod, Method, method_by_name
+from .tables import Compared
 
-if TYPE_CHECKING:
-    from .comparison import Comparison
-
-_CLOSEST = "theta is where the simulator comes closest to the real process over the domain"
-_PRIORS = {
-    "gp": "The bias is a smooth function (a Gaussian process)",
-    "bart": "The bias is a sum of trees and may have jumps",
-    "softbart": "The bias is a sum of smooth trees",
-    "bmars": "The bias is a sum of adaptive splines",
-    "bnn": "The bias is a neural network",
-}
-_ASSUMPTIONS = {
-    "ogp": (
-        "The bias is a Gaussian process whose prior is orthogonal to the simulator's gradients, for each theta anew, "
-        f"so {_CLOSEST} or, more exactly, where that distance is stationary."
-    ),
-    "sgasp": (
-        "The bias is a Gaussian process that is pulled towards zero at the data points: theta and the bias are told "
-        "apart only as far as a small bias is preferred."
-    ),
-    "pcal": (
-        f"The real process is a Gaussian process, fitted to the data without the simulator, and {_CLOSEST}, draw by "
-        "draw; the prior of theta gives its bounds only."
-    ),
-    "ko": (
-        "The bias is a Gaussian process that nothing constrains, so theta and the bias cannot be told apart: where "
-        "there is a bias, the posterior of theta is wide, it depends on the bias's prior, and more data do not help."
-    ),
-    "none": (
-        "The simulator is taken as right and all that it misses as noise: where it is wrong, theta is confidently "
-        "wrong, because its interval knows of the noise only."
-    ),
-}
-#: names that an object's settings are compared with
-_NAMES = ("pgp", "pbart", "psoftbart", "pbmars", "pbnn", "ko", "ogp", "sgasp", "pcal", "none")
 #: a posterior that is so many times as wide as the narrowest is worth a remark
 WIDE = 3.0
 #: a posterior with a free bias is called wide from here
@@ -54,27 +20,24 @@ WIDER = 1.5
 SMALL_GAP = 0.01
 
 
+def assumptions(compared: Compared) -> dict[str, str]:
+    """Label -> what the method assumes, in one sentence."""
+    return {name: assumption(method) for name, method in compared.methods.items()}
+
+
 def assumption(method: Method) -> str:
     """What a method assumes, in one sentence."""
-    settings = method.describe()
-    if settings.get("kind") == "projected":
-        prior = settings["bias"].get("kind")
-        bias = _PRIORS.get(prior, f"The bias has the prior {prior}")
-        where = "at the data points" if settings.get("projection") == "finite" else "over the domain"
-        return (
-            f"{bias}, and every draw of it is projected: what a change of theta could explain is taken away {where}, "
-            f"so {_CLOSEST}."
-        )
-    own = f"A method of your own, {type(method).__name__}: it is described where it was written."
-    return _ASSUMPTIONS.get(settings.get("kind", ""), own)
+    if isinstance(method, ListedMethod):
+        return method.words()
+    return f"A method of your own, {type(method).__name__}: it is described where it was written."
 
 
-def labelled(methods: Any) -> dict[str, Method]:
+def labelled(methods: Sequence[str | Method] | Mapping[str, str | Method] | str | Method) -> dict[str, Method]:
     """Methods by label; objects are called after the named method they come from and what is changed in it."""
-    if isinstance(methods, dict):
+    if isinstance(methods, Mapping):
         chosen = {str(name): method_by_name(method) for name, method in methods.items()}
     else:
-        given = [methods] if isinstance(methods, str) or hasattr(methods, "run") else list(methods)
+        given = [methods] if isinstance(methods, str | Method) else list(methods)
         chosen = {}
         for one in given:
             method = method_by_name(one)
@@ -94,7 +57,7 @@ def _distinct(name: str, taken: dict[str, Method]) -> str:
 def _label(method: Method) -> str:
     own = flat_settings(method.describe())
     kinds = {key: value for key, value in own.items() if key in ("kind", "bias kind", "process kind")}
-    for name in _NAMES:
+    for name in METHODS:
         usual = flat_settings(method_by_name(name).describe())
         if all(usual.get(key) == value for key, value in kinds.items()):
             changed = [f"{_short(key)} {_text(value)}" for key, value in own.items() if usual.get(key) != value]
@@ -121,7 +84,7 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def remarks(comparison: Comparison) -> Iterator[str]:
+def remarks(comparison: Compared) -> Iterator[str]:
     """What the results say, in plain sentences."""
     if len(comparison.posteriors) > 1:
         yield from _widths(comparison)
@@ -133,7 +96,7 @@ def remarks(comparison: Comparison) -> Iterator[str]:
         yield from _loo(comparison)
 
 
-def _widths(comparison: Comparison) -> Iterator[str]:
+def _widths(comparison: Compared) -> Iterator[str]:
     for parameter, sd in _sds(comparison):
         if sd.max() > WIDE * sd.min() > 0:
             yield (
@@ -142,9 +105,9 @@ def _widths(comparison: Comparison) -> Iterator[str]:
             )
 
 
-def _free(comparison: Comparison) -> Iterator[str]:
+def _free(comparison: Compared) -> Iterator[str]:
     """What becomes of theta where nothing constrains the bias, beside methods that do."""
-    free = [name for name in comparison.posteriors if comparison.kinds[name] == "ko"]
+    free = [name for name in comparison.posteriors if (own := comparison.family(name)) and own.free_bias]
     if len(free) == len(comparison.posteriors):
         return
     for name in free:
@@ -160,14 +123,14 @@ def _free(comparison: Comparison) -> Iterator[str]:
             )
 
 
-def _sds(comparison: Comparison) -> Iterator[tuple[str, pd.Series[float]]]:
+def _sds(comparison: Compared) -> Iterator[tuple[str, pd.Series[float]]]:
     """Each parameter with its posterior sd by method."""
     table = comparison.summary()["sd"].unstack("parameter")
     for parameter in comparison.parameter_names:
         yield parameter, table[parameter]
 
 
-def _disagreements(comparison: Comparison) -> Iterator[str]:
+def _disagreements(comparison: Compared) -> Iterator[str]:
     table = comparison.summary()
     lower, upper = (name for name in table.columns if str(name).startswith("eti"))
     for parameter in comparison.parameter_names:
@@ -184,7 +147,7 @@ def _disagreements(comparison: Comparison) -> Iterator[str]:
             )
 
 
-def _predictions(comparison: Comparison) -> Iterator[str]:
+def _predictions(comparison: Compared) -> Iterator[str]:
     table = comparison.scores()
     for outcome in comparison.outcome_names:
         rows = table.xs(outcome, level="outcome")
@@ -209,7 +172,7 @@ def _predictions(comparison: Comparison) -> Iterator[str]:
     )
 
 
-def _loo(comparison: Comparison) -> Iterator[str]:
+def _loo(comparison: Compared) -> Iterator[str]:
     table = comparison.loo()
     doubtful = table[table["high_k"] > 0]
     for name, row in doubtful.iterrows():
@@ -217,7 +180,7 @@ def _loo(comparison: Comparison) -> Iterator[str]:
             f"LOO of {name} is not to be trusted: for {row['high_k']:.0f} of {row['rows']:.0f} rows the importance "
             "weights have a Pareto k above 0.7, because a flexible bias leans on single observations; use the folds."
         )
-    projected = [name for name in table.index if comparison.kinds[str(name)] == "projected"]
+    projected = [name for name in table.index if (own := comparison.family(str(name))) and not own.joint_density]
     if projected:
         yield (
             f"LOO of {_listed(projected)} is an approximation in any case: projected draws do not come from one joint "

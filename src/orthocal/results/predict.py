@@ -6,6 +6,7 @@ that was saved.
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
 
 import numpy as np
@@ -117,19 +118,18 @@ def restored_samplers(record: Record) -> list[BiasSampler]:
 
 def prepared_samplers(record: Record, simulator: BoundSimulator, prior: BiasPrior) -> list[BiasSampler]:
     """The same for a prior of the user's: it is prepared again, with what it was given then."""
+    described = json.loads(json.dumps(prior.describe()))
+    if described != record.method.get("bias"):
+        raise FileError(
+            f"the prior of this file is {record.method.get('bias')}, bias is {described}: give it as it was"
+        )
     noise, tilde = record.noise, record.constant("theta_tilde")
     gradient = np.einsum("kl,nlp->nkp", noise.whitener, simulator.gradient(record.x, tilde))
     lower, upper = record.constant("domain")
     span = np.where(upper > lower, upper - lower, 1.0)
     residual = np.where(noise.observed, record.y - simulator.required(record.x, tilde), 0.0)
     complete = stand_ins(record.x, span, residual, noise.observed) @ noise.whitener.T
-    samplers = OutcomesBias(prior, record.x, _nodes(record), span, noise, complete, gradient).samplers
-    if [sampler.settings() for sampler in samplers] != record.samplers:
-        raise FileError(
-            f"bias={type(prior).__name__} is not the prior of this file, or its settings are others: the file has "
-            f"{record.samplers[0] if record.samplers else 'none'}"
-        )
-    return samplers
+    return OutcomesBias(prior, record.x, _nodes(record), span, noise, complete, gradient).samplers
 
 
 def _nodes(record: Record) -> Array:

@@ -1,0 +1,156 @@
+"""The numbers of a comparison: parameters, scores, leave-one-out and times, method by method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from ..arrays import IntArray
+from ..methods.base import KINDS, ListedMethod, Method
+from ..results.posterior import Posterior
+from ..results.scores import loo as psis_loo
+from ..results.scores import mean_and_error, score_table
+from .fits import HeldOut
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Posteriors of one problem by several methods.
+
+    Attributes
+    ----------
+    methods
+        Label -> method, all that were asked for, in their order.
+    posteriors
+        Label -> posterior from all data.
+    failures
+        Label -> why a method cannot do the problem. One that failed in a fold only has a posterior, but no scores.
+    held_out
+        Label -> scores of every cell of y from the fit that had not seen it.
+    fold_of_row
+        The fold in which each row was held out, (n,); the same for every method. None without folds.
+    with_loo
+        Whether the page and the printed tables include leave-one-out; ``loo()`` works in any case.
+    preparation
+        Seconds and simulator calls that all methods share: the noise, the search for the best fit, gradients.
+    seed
+        Of the folds and of every fit.
+    """
+
+    methods: dict[str, Method]
+    posteriors: dict[str, Posterior]
+    failures: dict[str, str]
+    held_out: dict[str, HeldOut]
+    fold_of_row: IntArray | None
+    with_loo: bool
+    preparation: tuple[float, int]
+    seed: int
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return self._first.parameter_names
+
+    @property
+    def outcome_names(self) -> tuple[str, ...]:
+        return self._first.outcome_names
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Label -> family of the method, ``"projected"`` or ``"ko"`` for instance."""
+        return {name: str(method.describe().get("kind")) for name, method in self.methods.items()}
+
+    def family(self, name: str) -> type[ListedMethod] | None:
+        """The family of a method by its label; None for one of the user's own."""
+        return KINDS.get(self.kinds[name])
+
+    def summary(self, interval: float = 0.95) -> pd.DataFrame:
+        """One row a parameter and method, as ``Posterior.summary``."""
+        if interval == 0.95:
+            return self._summary.copy()
+        return _by_parameter({name: one.summary(interval) for name, one in self.posteriors.items()})
+
+    def scores(self) -> pd.DataFrame:
+        """One row a method and outcome: how well observations are predicted by a fit that has not seen them.
+
+        ``rmse`` is the error of the predictive mean, ``crps`` that of the whole predictive distribution, both in the
+        outcome's unit, and ``coverage`` the share of the 95 % intervals that hold the observation. With the prefix
+        ``model_`` the same for the simulator without bias. ``_se`` are standard errors over the cells of y, taken as
+        independent. ``crps_gap`` is the distance from the best method's CRPS, and ``gap_se`` its standard error from
+        the differences cell by cell: it tells methods apart much better than the errors of the scores themselves.
+        """
+        return self._scores.copy()
+
+    def loo(self) -> pd.DataFrame:
+        """One row a method: expected log predictive density of a row left out, by importance sampling (PSIS-LOO).
+
+        ``p_loo`` is the effective number of parameters, ``high_k`` the number of ``rows`` with a Pareto k above 0.7:
+        if there are any, do not trust the line. For the projected methods it is an approximation in any case.
+        """
+        return self._loo.copy()
+
+    def times(self) -> pd.DataFrame:
+        """One row a method: seconds, simulator calls, effective draws (the fewest of a parameter), these a second.
+
+        Of the fit to all data. What the methods share is in ``preparation``.
+        """
+        rows = {}
+        for name, posterior in self.posteriors.items():
+            notes = posterior.record.notes
+            size = float(self._summary.xs(name, level="method")["ess_bulk"].min())
+            rows[name] = {
+                "seconds": notes.seconds,
+                "simulator_calls": notes.simulator_calls,
+                "ess": size,
+                "ess_per_second": size / max(notes.seconds, 1e-9),
+            }
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
+
+    @property
+    def _first(self) -> Posterior:
+        return next(iter(self.posteriors.values()))
+
+    @cached_property
+    def _summary(self) -> pd.DataFrame:
+        return _by_parameter({name: one.summary() for name, one in self.posteriors.items()})
+
+    @cached_property
+    def _scores(self) -> pd.DataFrame:
+        tables = {name: _score_columns(one, self.outcome_names) for name, one in self.held_out.items()}
+        if not tables:
+            return pd.DataFrame()
+        table = pd.concat(tables, names=["method", "outcome"])
+        for k, outcome in enumerate(self.outcome_names):
+            cells = {name: one.with_bias.crps[:, k] for name, one in self.held_out.items()}
+            best = cells[str(table.xs(outcome, level="outcome")["crps"].idxmin())]
+            for name, own in cells.items():
+                table.loc[(name, outcome), ["crps_gap", "gap_se"]] = mean_and_error(own - best)
+        return table
+
+    @cached_property
+    def _loo(self) -> pd.DataFrame:
+        rows = {}
+        for name, posterior in self.posteriors.items():
+            found = psis_loo(posterior.record)
+            rows[name] = {
+                "elpd_loo": found.elpd,
+                "se": found.se,
+                "p_loo": found.p,
+                "high_k": found.high_k,
+                "rows": len(found.pareto_k),
+            }
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
+
+
+def _by_parameter(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Tables by method as one, parameter by parameter."""
+    names = list(next(iter(tables.values())).index)
+    order = [(parameter, method) for parameter in names for method in tables]
+    rows = pd.concat(tables, names=["method", "parameter"]).swaplevel()
+    return rows.reindex(pd.MultiIndex.from_tuples(order, names=["parameter", "method"]))
+
+
+def _score_columns(held_out: HeldOut, outcome_names: tuple[str, ...]) -> pd.DataFrame:
+    alone = score_table(held_out.model_alone, outcome_names)
+    return score_table(held_out.with_bias, outcome_names).join(alone.add_prefix("model_"))
