@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
@@ -22,6 +23,9 @@ MODULES = {
 TREES = {name: ast.parse(text) for name, text in MODULES.items()}
 LINES = {name: len(text.splitlines()) for name, text in MODULES.items()}
 PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")})
+
+#: an installed package has no pages
+with_pages = pytest.mark.skipif(not PAGES, reason="the pages are not beside the tests")
 
 MOST_IN_ROOT, LONGEST_MODULE, LONGEST_FUNCTION, MEDIAN_MODULE, MOST_ANY = 12, 400, 60, 170, 49
 
@@ -115,13 +119,36 @@ def test_what_is_asked_for_is_seen():
     assert loaded_by("import scipy.stats", ("numba", "scipy.stats")) == ["scipy.stats"]
 
 
-@pytest.mark.skipif(not PAGES, reason="the pages are not beside the tests")
+def table_of_contributing(title: str) -> list[list[str]]:
+    """The cells of the table under a title of CONTRIBUTING.md, its heading left out."""
+    section = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split(f"## {title}\n")[1].split("\n## ")[0]
+    return [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")][2:]
+
+
+@with_pages
+def test_contributing_shows_the_layers_that_the_linter_holds():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    held = next(contract["layers"] for contract in settings["contracts"] if contract["type"] == "layers")
+    shown = [" | ".join(re.findall(r"`(\w+)`", row[0])) for row in table_of_contributing("The layers")]
+    assert shown == held, "the table of CONTRIBUTING.md and [tool.importlinter] differ: make them the same"
+
+
+@with_pages
+def test_the_way_to_the_report_is_short_and_straight():
+    steps = [row[1].strip("`") for row in table_of_contributing("From field data to the report")]
+    assert 3 < len(steps) <= 12, f"{len(steps)} steps: at most 12 modules lie between field data and report"
+    assert len(set(steps)) == len(steps), "a module is visited twice: move what is done there"
+    gone = [step for step in steps if step not in MODULES]
+    assert not gone, f"CONTRIBUTING.md walks through modules that are not there, write what happens now: {gone}"
+
+
+@with_pages
 def test_the_pages_name_files_that_are_there():
-    gone = []
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        links = [(page.parent, link) for link in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", text)]
-        paths = [(ROOT, path) for path in re.findall(r"`((?:src|tests|docs|benchmarks)/[\w/.-]*)`", text)]
-        modules = [(PACKAGE, path) for path in re.findall(r"`((?!tests|docs|benchmarks)\w+/\w+\.py)`", text)]
-        gone += [f"{page.name}: {path}" for place, path in links + paths + modules if not (place / path).exists()]
+    named = re.compile(r"\]\(([^)#:]+?)(?:#[^)]*)?\)|`((?:src|tests|docs|benchmarks)/[\w/.-]*|\w+/\w+\.py)`")
+    gone = [
+        f"{page.relative_to(ROOT)}: {path}"
+        for page in PAGES
+        for path in map("".join, named.findall(page.read_text(encoding="utf-8")))
+        if not any((place / path).exists() for place in (page.parent, ROOT, PACKAGE, PACKAGE.parent))
+    ]
     assert not gone, f"the pages name files that are not there, correct them: {gone}"
