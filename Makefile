@@ -11,7 +11,7 @@ help:
 	@echo "make test       the fast test suite"
 	@echo "make test-slow  the long statistical tests"
 	@echo "make bench      speed, side by side with peers"
-	@echo "make lint       ruff and mypy --strict"
+	@echo "make lint       ruff, mypy --strict and import-linter: style, types, layers"
 	@echo "make venv       only make .venv, with everything the tests need"
 
 venv: .venv/ready-dev
@@ -47,6 +47,7 @@ lint: .venv/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 clean:
-	rm -rf .venv demo build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

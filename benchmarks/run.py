@@ -16,6 +16,7 @@ import bart
 import bmars
 import orthocal as oc
 import outcomes
+import startup
 from orthocal.examples import MODEL1, MODEL2, MODEL3
 from plain_algorithm import plain_algorithm
 
@@ -61,3 +62,4 @@ if __name__ == "__main__":
     bart.main()
     bmars.main()
     outcomes.main()
+    startup.main()

@@ -1,0 +1,154 @@
+"""The walls of the house that ruff, mypy and import-linter do not hold: sizes, names, lazy loading, true paths."""
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+import orthocal as oc
+
+PACKAGE = Path(oc.__file__).parent
+ROOT = Path(__file__).parents[1]
+MODULES = {
+    path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))
+}
+TREES = {name: ast.parse(text) for name, text in MODULES.items()}
+LINES = {name: len(text.splitlines()) for name, text in MODULES.items()}
+PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")})
+
+#: an installed package has no pages
+with_pages = pytest.mark.skipif(not PAGES, reason="the pages are not beside the tests")
+
+MOST_IN_ROOT, LONGEST_MODULE, LONGEST_FUNCTION, MEDIAN_MODULE, MOST_ANY = 12, 400, 60, 170, 49
+
+
+def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield name, node
+
+
+def test_the_root_holds_a_handful_of_leaves():
+    root = sorted(name for name in MODULES if "/" not in name)
+    assert len(root) <= MOST_IN_ROOT, f"{len(root)} modules lie in the root, {root}: put the new one into a package"
+
+
+def test_no_module_is_long():
+    long = {name: lines for name, lines in LINES.items() if lines > LONGEST_MODULE}
+    assert not long, f"over {LONGEST_MODULE} lines, split by idea: {long}"
+
+
+def test_modules_are_small_as_a_rule():
+    middle = median(LINES.values())
+    assert middle < MEDIAN_MODULE, f"the median module has {middle} lines, {MEDIAN_MODULE} are too many: split the long"
+
+
+def test_no_function_is_long():
+    sizes = {f"{name}: {one.name}": one.end_lineno - one.lineno + 1 for name, one in functions()}
+    long = {name: lines for name, lines in sizes.items() if lines > LONGEST_FUNCTION}
+    assert not long, f"over {LONGEST_FUNCTION} lines from def to end, take a step out and name it: {long}"
+
+
+def test_few_parameters_may_be_anything():
+    loose = [
+        f"{name}:{argument.lineno} {argument.arg}"
+        for name, function in functions()
+        for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+        if argument.annotation is not None and ast.unparse(argument.annotation) in ("Any", "Any | None")
+    ]
+    shown = "\n".join(loose)
+    assert len(loose) <= MOST_ANY, f"{len(loose)} parameters are `Any`, give them a type or a Protocol:\n{shown}"
+
+
+def test_no_module_has_the_name_of_a_public_function():
+    """``import orthocal.compare as m`` would give the function, not the module."""
+    public = {name for name in oc.__all__ if inspect.isfunction(getattr(oc, name))}
+    assert {"calibrate", "compare", "load"} <= public
+    parts = {part: name for name in MODULES for part in name.removesuffix(".py").split("/")}
+    shared = {part: name for part, name in parts.items() if part in public}
+    assert not shared, f"these have the name of a public function, take a noun: {shared}"
+
+
+def test_type_checkers_see_the_names_that_are_loaded_on_demand():
+    (typed,) = (node for node in TREES["__init__.py"].body if isinstance(node, ast.If))
+    imports = [node for node in typed.body if isinstance(node, ast.ImportFrom)]
+    names = {(node.module, alias.name) for node in imports for alias in node.names}
+    loaded = {(place, name) for place, names in oc._PUBLIC.items() for name in names}
+    loaded |= {(None, family) for family in oc._FAMILIES}
+    assert names == loaded, f"in one of _PUBLIC, _FAMILIES and the TYPE_CHECKING imports only: {names ^ loaded}"
+    assert all(alias.asname == alias.name for node in imports for alias in node.names), "write `from .a import b as b`"
+
+
+@pytest.mark.parametrize("name", oc.__all__)
+def test_every_public_name_can_be_got(name):
+    assert getattr(oc, name) is not None
+    assert name in dir(oc)
+
+
+def loaded_by(statement: str, modules: tuple[str, ...]) -> list[str]:
+    """Those of ``modules`` that a fresh process has loaded after ``statement``."""
+    script = f"{statement}\nimport sys\nprint(*(name for name in {modules!r} if name in sys.modules))"
+    # the tree under test, whatever is installed
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("statement", "heavy"),
+    [
+        ("import orthocal", ("matplotlib", "sklearn", "numba", "pandas.plotting", "scipy.stats")),
+        ("import orthocal.cli", ("matplotlib", "sklearn", "numba")),
+    ],
+)
+def test_what_nobody_asked_for_is_not_loaded(statement, heavy):
+    found = loaded_by(statement, heavy)
+    assert not found, f"`{statement}` loads {found}: import them inside of the functions that need them"
+
+
+def test_what_is_asked_for_is_seen():
+    assert loaded_by("import scipy.stats", ("numba", "scipy.stats")) == ["scipy.stats"]
+
+
+def table_of_contributing(title: str) -> list[list[str]]:
+    """The cells of the table under a title of CONTRIBUTING.md, its heading left out."""
+    section = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split(f"## {title}\n")[1].split("\n## ")[0]
+    return [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")][2:]
+
+
+@with_pages
+def test_contributing_shows_the_layers_that_the_linter_holds():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    held = next(contract["layers"] for contract in settings["contracts"] if contract["type"] == "layers")
+    shown = [" | ".join(re.findall(r"`(\w+)`", row[0])) for row in table_of_contributing("The layers")]
+    assert shown == held, "the table of CONTRIBUTING.md and [tool.importlinter] differ: make them the same"
+
+
+@with_pages
+def test_the_way_to_the_report_is_short_and_straight():
+    steps = [row[1].strip("`") for row in table_of_contributing("From field data to the report")]
+    assert 3 < len(steps) <= 12, f"{len(steps)} steps: at most 12 modules lie between field data and report"
+    assert len(set(steps)) == len(steps), "a module is visited twice: move what is done there"
+    gone = [step for step in steps if step not in MODULES]
+    assert not gone, f"CONTRIBUTING.md walks through modules that are not there, write what happens now: {gone}"
+
+
+@with_pages
+def test_the_pages_name_files_that_are_there():
+    named = re.compile(r"\]\(([^)#:]+?)(?:#[^)]*)?\)|`((?:src|tests|docs|benchmarks)/[\w/.-]*|\w+/\w+\.py)`")
+    gone = [
+        f"{page.relative_to(ROOT)}: {path}"
+        for page in PAGES
+        for path in map("".join, named.findall(page.read_text(encoding="utf-8")))
+        if not any((place / path).exists() for place in (page.parent, ROOT, PACKAGE, PACKAGE.parent))
+    ]
+    assert not gone, f"the pages name files that are not there, correct them: {gone}"
