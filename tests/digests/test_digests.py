@@ -1,7 +1,8 @@
 """No number changes by accident: the digests of everything that is computed, against the recorded ones.
 
 A change that is meant is recorded anew (``python tests/digests/cases.py --write``), and its commit says what changed
-and why. Bits depend on the machine and on the libraries, so elsewhere the test is skipped.
+and why. Bits depend on the machine and on the libraries, so elsewhere the test is skipped. The galaxy's kernels are
+compiled with fast mathematics, and have two digests: freshly compiled, and read from numba's cache.
 """
 
 import json
@@ -23,7 +24,7 @@ def test_every_case_is_recorded():
 )
 @pytest.mark.parametrize("name", CASES)
 def test_the_numbers_are_those_that_were_recorded(name):
-    assert cases.quietly(CASES[name]) == RECORDED["digests"][name]
+    assert cases.quietly(CASES[name]) in RECORDED["digests"][name].split(" or ")
 
 
 def test_a_digest_sees_the_last_bit():
