@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError
 
@@ -15,7 +15,7 @@ IntArray: TypeAlias = NDArray[np.intp]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 
-def as_floats(value: Any, name: str) -> Array:
+def as_floats(value: ArrayLike, name: str) -> Array:
     """``value`` as an array of floats, or an error that names it."""
     try:
         # a masked cell is a missing one
@@ -27,7 +27,7 @@ def as_floats(value: Any, name: str) -> Array:
         raise error if isinstance(error, InputError) else InputError(f"{name} must be numbers: {error}") from None
 
 
-def as_columns(value: Any, name: str) -> Array:
+def as_columns(value: ArrayLike, name: str) -> Array:
     """``value`` as a matrix with one row a point; a vector becomes one column."""
     array = as_floats(value, name)
     if array.ndim == 1:

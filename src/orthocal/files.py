@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,11 +47,11 @@ def digest(data: xr.DataTree) -> str:
     return total.hexdigest()
 
 
-def _add(total: Any, *parts: Any) -> None:
+def _add(total: hashlib._Hash, *parts: Any) -> None:
     total.update(json.dumps(parts, sort_keys=True).encode())
 
 
-def _plain(attributes: Any) -> dict[str, Any]:
+def _plain(attributes: Mapping[Any, Any]) -> dict[str, Any]:
     return {
         str(name): value.tolist() if isinstance(value, np.ndarray | np.generic) else value
         for name, value in attributes.items()

@@ -80,7 +80,7 @@ def _short(key: str) -> str:
     return family[-1] if word == "kind" and family else word
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

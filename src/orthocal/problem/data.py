@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from ..arrays import Array, BoolArray, as_columns, as_floats, checked_names
 from ..errors import InputError
@@ -55,7 +56,7 @@ class FieldData:
 
 
 def field_data(
-    x: Any, y: Any, input_names: Sequence[str] | str | None, outcome_names: Sequence[str] | str | None
+    x: ArrayLike, y: ArrayLike, input_names: Sequence[str] | str | None, outcome_names: Sequence[str] | str | None
 ) -> FieldData:
     """Check the field data; names come from pandas objects where none are given."""
     inputs, outcomes = as_columns(x, "x"), as_columns(y, "y")
@@ -82,7 +83,7 @@ def field_data(
     )
 
 
-def new_inputs(x_new: Any, input_names: tuple[str, ...]) -> Array:
+def new_inputs(x_new: ArrayLike, input_names: tuple[str, ...]) -> Array:
     """Inputs for a prediction: (m, d), finite. A pandas table is read by the names of its columns."""
     d = len(input_names)
     if isinstance(x_new, pd.DataFrame) and set(map(str, x_new.columns)) >= set(input_names):
@@ -90,7 +91,7 @@ def new_inputs(x_new: Any, input_names: tuple[str, ...]) -> Array:
     elif isinstance(x_new, pd.DataFrame) and d > 1:
         raise InputError(f"x_new has the columns {list(x_new.columns)}: give {list(input_names)}")
     if d == 1:
-        inputs = as_columns(x_new, "x_new") if np.ndim(x_new) else as_floats([[x_new]], "x_new")
+        inputs = as_columns(x_new, "x_new") if np.ndim(x_new) else as_floats(x_new, "x_new").reshape(1, 1)
     else:
         inputs = np.atleast_2d(as_floats(x_new, "x_new"))
     if inputs.ndim != 2 or inputs.shape[1] != d or not len(inputs):

@@ -5,9 +5,10 @@ An integral over the domain is ``∫ h dP_x ≈ sum_r w_r h(x_r)`` with weights 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from scipy.stats import qmc
 
@@ -55,7 +56,7 @@ class Box:
         scrambled Sobol nodes (more inputs, default 256).
     """
 
-    def __init__(self, lower: Any, upper: Any, nodes: int | None = None) -> None:
+    def __init__(self, lower: ArrayLike, upper: ArrayLike, nodes: int | None = None) -> None:
         self.lower = np.atleast_1d(as_floats(lower, "the lower corner of the box"))
         self.upper = np.atleast_1d(as_floats(upper, "the upper corner of the box"))
         self.nodes = nodes
@@ -64,9 +65,9 @@ class Box:
         if not (np.isfinite(self.lower).all() and np.isfinite(self.upper).all()):
             raise InputError("the corners of a box must be finite")
         if len({self.lower.size, self.upper.size} - {1}) > 1:
-            raise InputError(f"Box({lower}, {upper}): the corners have {self.lower.size} and {self.upper.size} numbers")
+            raise InputError(f"Box({lower!r}, {upper!r}): the corners have {self.lower.size} and {self.upper.size} numbers")
         if not np.all(self.lower < self.upper):
-            raise InputError(f"Box({lower}, {upper}) is empty: every upper bound must exceed its lower bound")
+            raise InputError(f"Box({lower!r}, {upper!r}) is empty: every upper bound must exceed its lower bound")
         if nodes is not None and (not isinstance(nodes, int | np.integer) or nodes < 2):
             raise InputError(f"nodes={nodes}: a quadrature rule needs a whole number of nodes, at least 2")
 
@@ -140,7 +141,7 @@ class Points:
     The weights are scaled to sum to one; without them all nodes weigh the same.
     """
 
-    def __init__(self, nodes: Any, weights: Any = None) -> None:
+    def __init__(self, nodes: ArrayLike, weights: ArrayLike | None = None) -> None:
         self.nodes = as_columns(nodes, "nodes")
         count = len(self.nodes)
         self.weights = np.ones(count) if weights is None else as_floats(weights, "weights")

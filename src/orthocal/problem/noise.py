@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..arrays import Array, BoolArray, as_columns, as_floats, is_positive_definite, is_symmetric
 from ..errors import InputError
@@ -111,7 +111,7 @@ def observed_precision(cov: Array, observed: BoolArray) -> Array:
     return result
 
 
-def known_noise(noise_cov: Any, observed: BoolArray) -> Noise:
+def known_noise(noise_cov: ArrayLike, observed: BoolArray) -> Noise:
     """Noise from the user's variance(s): a number, (q,), (q, q) or (n, q, q)."""
     n, q = observed.shape
     given = as_floats(noise_cov, "noise_cov")
@@ -136,9 +136,9 @@ def known_noise(noise_cov: Any, observed: BoolArray) -> Noise:
     return Noise(cov, observed, NoiseSource.KNOWN)
 
 
-def noise_from_errors(y_err: Any, observed: BoolArray) -> Noise:
+def noise_from_errors(y_err: ArrayLike, observed: BoolArray) -> Noise:
     """Independent noise from the standard deviation of every cell: a number for all, (n,) or (n, q)."""
-    errors = np.full(observed.shape, float(y_err)) if np.ndim(y_err) == 0 else as_columns(y_err, "y_err")
+    errors = np.full(observed.shape, as_floats(y_err, "y_err")) if np.ndim(y_err) == 0 else as_columns(y_err, "y_err")
     if errors.shape != observed.shape:
         raise InputError(
             f"y_err has shape {np.shape(y_err)} but y has {len(observed)} rows and {observed.shape[1]} columns: "

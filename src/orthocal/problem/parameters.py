@@ -25,9 +25,9 @@ RESERVED_NAMES = frozenset(STORED_BESIDE) | {dim for dims in STORED_BESIDE.value
 class Distribution(Protocol):
     """What is needed of a prior; a frozen continuous ``scipy.stats`` distribution has it."""
 
-    def logpdf(self, x: Any) -> Any: ...
+    def logpdf(self, x: Array | float) -> Any: ...
 
-    def ppf(self, q: Any) -> Any: ...
+    def ppf(self, q: Array | float) -> Any: ...
 
     def support(self) -> tuple[Any, Any]: ...
 
@@ -128,7 +128,7 @@ def variable_name(name: str) -> str:
     return name.replace("/", "\N{DIVISION SLASH}")
 
 
-def _checked_name(name: Any) -> str:
+def _checked_name(name: object) -> str:
     if not isinstance(name, str) or not name.strip() or name != name.strip() or not name.isprintable():
         raise InputError(f"parameter name {name!r}: give a non-empty printable text without spaces around it")
     if name in RESERVED_NAMES or not name.strip("."):

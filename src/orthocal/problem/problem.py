@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from ..arrays import Array, BoolArray, as_floats, is_positive_definite, is_symmetric
+from ..arrays import Array, BoolArray, IntArray, as_floats, is_positive_definite, is_symmetric
 from ..errors import IdentifiabilityError, InputError
 from ..projection import Sensitivity, gram_matrix, quadrature_error, sensitivity
 from .data import field_data
@@ -62,17 +63,17 @@ class Problem:
 
     def __init__(
         self,
-        x: Any,
-        y: Any,
+        x: ArrayLike,
+        y: ArrayLike,
         simulator: Any,
         parameters: Mapping[str, Distribution],
         domain: Domain | None = None,
-        noise_cov: Any = "estimate",
-        loss_weight: Any = "noise-precision",
+        noise_cov: ArrayLike | Noise | LowRankNoise = "estimate",
+        loss_weight: ArrayLike = "noise-precision",
         outcome_names: Sequence[str] | str | None = None,
         input_names: Sequence[str] | str | None = None,
-        starts: Any = STARTS,
-        y_err: Any = None,
+        starts: ArrayLike = STARTS,
+        y_err: ArrayLike | None = None,
         emulator_error: bool = False,
     ) -> None:
         self.data = field_data(x, y, input_names, outcome_names)
@@ -267,7 +268,7 @@ class Problem:
         part.simulator.outside = simulator.outside
         return part
 
-    def subset(self, rows: Any) -> Problem:
+    def subset(self, rows: IntArray | BoolArray) -> Problem:
         """The same problem with some rows of the data (numbers or a mask): same domain, noise, priors and simulator."""
         kept = np.arange(self.data.n)[rows]
         by_point = None if self.noise.by_point is None else self.noise.by_point[kept]
@@ -294,7 +295,7 @@ class Problem:
         floor = 1e-8 * size / self.parameters.spread
         return sensitivity(gradient, weights, self.metric, self.parameters.names, floor)
 
-    def _checked_starts(self, starts: Any) -> Array:
+    def _checked_starts(self, starts: ArrayLike) -> Array:
         if isinstance(starts, int | np.integer):
             if starts < 1:
                 raise InputError(f"starts={starts}: the search needs at least one start")
@@ -309,7 +310,9 @@ class Problem:
         return points
 
 
-def _checked_noise(noise_cov: Any, y_err: Any, observed: BoolArray) -> Noise | LowRankNoise | str:
+def _checked_noise(
+    noise_cov: ArrayLike | Noise | LowRankNoise, y_err: ArrayLike | None, observed: BoolArray
+) -> Noise | LowRankNoise | str:
     """The noise where it is given, or how to find it."""
     if y_err is not None:
         if not isinstance(noise_cov, str) or noise_cov != "estimate":
@@ -340,7 +343,7 @@ def _check_emulator(simulator: Any, names: tuple[str, ...], emulator_error: bool
         raise InputError('emulator_error needs noise that is known or estimated, not noise_cov="sample"')
 
 
-def _checked_weight(weight: Any, q: int) -> Array | str:
+def _checked_weight(weight: ArrayLike, q: int) -> Array | str:
     if isinstance(weight, str):
         if weight not in ("noise-precision", "identity"):
             raise InputError(f'loss_weight={weight!r}: give "noise-precision", "identity" or a ({q}, {q}) matrix')

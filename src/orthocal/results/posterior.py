@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from ..arrays import Array, IntArray
 from ..bias.base import BiasPrior, BiasSampler
@@ -86,7 +87,7 @@ class Posterior:
         """One row a parameter: mean, sd, equal-tailed interval, effective sample sizes and R-hat."""
         return self.record.summary(interval)
 
-    def predict(self, x_new: Any = None, draws: int | None = None, seed: int | None = None) -> xr.Dataset:
+    def predict(self, x_new: ArrayLike | None = None, draws: int | None = None, seed: int | None = None) -> xr.Dataset:
         """Predictions at x_new, or at the data points.
 
         Parameters

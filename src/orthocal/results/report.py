@@ -145,7 +145,7 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield f"{prefix}{name}", "chosen by the program" if value is None else value
 
 
-def _number(value: Any) -> str:
+def _number(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(_number(one) for one in value) or "none"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
