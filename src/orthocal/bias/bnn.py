@@ -182,7 +182,7 @@ class BNNSampler(ChainwiseSampler):
     def draw(
         self,
         rngs: list[np.random.Generator],
-        state: Any,
+        state: Network | None,
         residual: Array,
         noise_scale: Array | None = None,
     ) -> tuple[Network, Array]:
@@ -201,7 +201,7 @@ class BNNSampler(ChainwiseSampler):
         network = Network(hidden, self._output(rngs, hidden, response), step)
         return network, self._values(self.record(network)["weights"], self._inputs)
 
-    def record(self, state: Any) -> dict[str, Array]:
+    def record(self, state: Network) -> dict[str, Array]:
         """All weights, (c, q + hidden + 1): the hidden layers', the output's, the intercept."""
         return {"weights": np.hstack([state.hidden * self.hidden_scales, state.output * self.output_scales])}
 
@@ -258,7 +258,7 @@ class BNNSampler(ChainwiseSampler):
             hidden, step = self._noisier(larger)._tuned(rngs, hidden, step, response / larger, STAGE_TRAJECTORIES)
         return self._tuned(rngs, hidden, step, response, START_TRAJECTORIES)
 
-    def _noisier(self, factor: Any) -> BNNSampler:
+    def _noisier(self, factor: Array | float) -> BNNSampler:
         """This sampler, trace and all, with noise sds times a number or times one for each chain, (c, 1)."""
         other = copy.copy(self)
         other._noise_sd = factor * self._noise_sd

@@ -148,7 +148,7 @@ class GPSampler:
     def draw(
         self,
         rngs: list[np.random.Generator],
-        state: Any,
+        state: Array | None,
         residual: Array,
         noise_scale: Array | None = None,
     ) -> tuple[Array, Array]:
@@ -175,7 +175,7 @@ class GPSampler:
         information = np.pad((U[:, :rank] / sd).T, ((0, rest), (0, 0)))
         return np.pad(values, (0, rest)), information, self._root @ Vt.T
 
-    def record(self, state: Any) -> dict[str, Array]:
+    def record(self, state: Array) -> dict[str, Array]:
         return {"values": state}
 
     def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:

@@ -69,10 +69,10 @@ class SampledGPSampler:
     def draw(
         self,
         rngs: list[np.random.Generator],
-        state: Any,
+        state: object,
         residual: Array,
         noise_scale: Array | None = None,
-    ) -> tuple[Any, Array]:
+    ) -> tuple[object, Array]:
         raise NotImplementedError(
             "a bias with sampled hyperparameters cannot be drawn from the residual alone: its hyperparameters are "
             "sampled with theta, by oc.methods.KO"

@@ -76,7 +76,7 @@ class Conditional(NamedTuple):
     offset: Array
     noise_precision: Array | None = None
 
-    def part(self, chains: Any) -> Conditional:
+    def part(self, chains: slice | list[int]) -> Conditional:
         """The same for some of the chains."""
         own = None if self.noise_precision is None else self.noise_precision[chains]
         return Conditional(self.base, self.offset[chains], own)
