@@ -13,8 +13,8 @@ import pytest
 import orthocal as oc
 from orthocal.cli import main
 from orthocal.config.campaign_file import CampaignFile, FileFunction
-from orthocal.config.problem_file import Section
 from orthocal.runs.store import RunStore
+from orthocal.sections import Section
 
 # a program: it starts faster than a process for a Python function
 CAMPAIGN = f"""

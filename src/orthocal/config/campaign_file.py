@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,13 +14,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pandas as pd
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field
 
 from ..arrays import Array
 from ..errors import ConfigError
 from ..execution.program import Program
 from ..runs.designs import design
-from .problem_file import Columns, Section, _columns, _in_words, _prior, _read_table, load_function
+from ..sections import Names, Section, read_sections
+from .problem_file import _columns, _prior, _read_table, load_function
 
 
 class FunctionSection(Section):
@@ -52,7 +52,7 @@ class DesignSection(Section):
 
 class PointsSection(Section):
     file: str
-    columns: Columns
+    columns: Names
 
 
 class RunSection(Section):
@@ -64,7 +64,7 @@ class RunSection(Section):
 
 
 class OutcomesSection(Section):
-    names: Columns
+    names: Names
 
 
 class CampaignFile(Section):
@@ -108,16 +108,7 @@ class FileFunction:
 
 def read_campaign_file(path: str | Path) -> CampaignFile:
     """Read and check a campaign file."""
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}") from None
-    try:
-        config = CampaignFile.model_validate(content)
-    except ValidationError as error:
-        raise ConfigError(f"{path}: " + "; ".join(sorted({_in_words(one) for one in error.errors()}))) from None
+    config = read_sections(path, CampaignFile)
     if (config.simulator is None) == (config.program is None):
         raise ConfigError(f"{path}: give either [simulator] or [program]")
     return config

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-import tomllib
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import pandas as pd
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 from scipy import stats
 
 from ..comparison.comparison import METHODS
@@ -29,6 +28,7 @@ from ..problem.parameters import Distribution
 from ..problem.problem import STARTS, Problem
 from ..problem.simulator import Simulator
 from ..runs.table import RunTable
+from ..sections import Names, Section, read_sections
 
 KERNELS: dict[str, Callable[[], Kernel]] = {
     "laplace": Laplace,
@@ -38,25 +38,14 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
 }
 
 
-class Section(BaseModel):
-    """A table of the file; keys that are not known are refused by name."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
-Columns = Annotated[list[str], BeforeValidator(_as_list)]
 Numbers = float | list[float]
 
 
 class DataSection(Section):
     file: str
-    x: Columns
-    y: Columns
-    y_err: Annotated[list[str] | None, BeforeValidator(_as_list)] = None
+    x: Names
+    y: Names
+    y_err: Names | None = None
 
 
 class SimulatorSection(Section):
@@ -74,7 +63,7 @@ class DomainSection(Section):
     upper: Numbers | None = None
     nodes: int | None = None
     file: str | None = None
-    x: Annotated[list[str] | None, BeforeValidator(_as_list)] = None
+    x: Names | None = None
     weight: str | None = None
 
 
@@ -115,7 +104,7 @@ class OutputSection(Section):
 class CompareSection(Section):
     """What ``orthocal compare`` does; its methods have their usual settings, but for the one of ``[method]``."""
 
-    methods: Annotated[list[str], BeforeValidator(_as_list)] = Field(default=list(METHODS), min_length=1)
+    methods: Names = Field(default=list(METHODS), min_length=1)
     folds: int = 5
     fold_draws: int | None = None
     loo: bool = False
@@ -138,16 +127,7 @@ class ProblemFile(Section):
 
 def read_problem_file(path: str | Path) -> ProblemFile:
     """Read and check a problem file."""
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}") from None
-    try:
-        return ProblemFile.model_validate(content)
-    except ValidationError as error:
-        raise ConfigError(f"{path}: " + "; ".join(sorted({_in_words(one) for one in error.errors()}))) from None
+    return read_sections(path, ProblemFile)
 
 
 def build_problem(config: ProblemFile, folder: Path) -> Problem:
@@ -313,13 +293,3 @@ def _columns(table: pd.DataFrame, names: list[str], file: str) -> pd.DataFrame:
         if not pd.api.types.is_numeric_dtype(chosen[name]):
             raise ConfigError(f"column {name!r} of {file} holds something that is not a number")
     return chosen
-
-
-def _in_words(error: Any) -> str:
-    """One pydantic error in our words."""
-    place = ".".join(str(part) for part in error["loc"] if not str(part).startswith(("list", "literal", "float")))
-    if error["type"] == "extra_forbidden":
-        return f"unknown key {place!r}"
-    if error["type"] == "missing":
-        return f"missing key {place!r}"
-    return f"{place}: {error['msg'][0].lower()}{error['msg'][1:]}"

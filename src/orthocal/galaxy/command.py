@@ -60,12 +60,13 @@ def mock(
     """
     given = dict(locals())
 
+    from ..sections import checked_sections
     from . import mock_galaxy
     from .fit_data import mock_data
-    from .galaxy_config import Sampling, checked
+    from .galaxy_config import Sampling
 
     named = {name: value for name, value in given.items() if name in Sampling.model_fields and value is not None}
-    settings = checked(Sampling, {**(FULL if full else SMALL), **named, "out": str(out)}, "options")
+    settings = checked_sections(Sampling, {**(FULL if full else SMALL), **named, "out": str(out)}, "options")
     nbin = bins or (FULL_BINS if full else SMALL_BINS)
     if nbin < 4:
         raise ConfigError(f"--bins {nbin}: give at least 4")

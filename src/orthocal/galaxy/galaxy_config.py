@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
 from ..emulators.fitting import EMULATORS
 from ..errors import ConfigError
 from ..methods import method_by_name
+from ..sections import Section, checked_sections, read_toml
 from .mass import PARAMETERS
 from .model import RIDGE
 
 METHODS = ("pgp", "pbart", "ogp")
 #: ranges of the priors where none are given: wide enough for most early-type galaxies
 BOX = {"log10_mbh": (6.0, 10.0), "ml": (1.0, 8.0), "f_dm": (0.0, 0.5)}
-Kind = TypeVar("Kind", bound="Sampling")
 #: files that are named relative to the TOML file
 _PATHS = ("kinematics", "light", "table", "bin_map", "out")
 
 
-class Sampling(BaseModel):
+class Sampling(Section):
     """What every fit has."""
-
-    model_config = ConfigDict(extra="forbid")
 
     out: str = "galaxy"
     runs: int = Field(default=400, ge=4)
@@ -93,7 +90,7 @@ class GalaxyFile(Sampling):
     mode: Literal["frozen", "refit"] = "frozen"
     theta0: list[float] | None = None
     ridge: float = Field(default=RIDGE, gt=0)
-    priors: dict[str, tuple[float, float]] = {}
+    priors: dict[str, tuple[float, float]] = Field(default_factory=dict)
     table: str | None = None
     bin_map: str | None = None
 
@@ -141,25 +138,11 @@ def settings_from(file: Path | None, options: Mapping[str, Any]) -> GalaxyFile:
     """The settings of a TOML file, which given options overrule."""
     content: dict[str, Any] = {}
     if file is not None:
-        try:
-            content = tomllib.loads(file.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(f"cannot read {file}: {error.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{file} is not valid TOML: {error}") from None
+        content = read_toml(file)
         for name in _PATHS:
             if isinstance(content.get(name), str):
                 content[name] = str(file.parent / content[name])
     content |= {
         name: str(value) if isinstance(value, Path) else value for name, value in options.items() if value is not None
     }
-    return checked(GalaxyFile, content, "options" if file is None else str(file))
-
-
-def checked(kind: type[Kind], content: Mapping[str, Any], source: str) -> Kind:
-    """The settings, or an error that names what does not fit."""
-    try:
-        return kind.model_validate(dict(content))
-    except ValidationError as error:
-        said = {".".join(str(part) for part in one["loc"]) + ": " + one["msg"] for one in error.errors()}
-        raise ConfigError(f"{source}: " + "; ".join(sorted(said))) from None
+    return checked_sections(GalaxyFile, content, "options" if file is None else str(file))
