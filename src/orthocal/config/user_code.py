@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -29,7 +30,7 @@ class FileFunction:
 
     def __call__(self, x: Array, theta: Array) -> Any:
         function = self._function
-        with _NEIGHBOURS.of(self._path.parent):
+        with _NEIGHBOURS.of(self._beside):
             return function(x, theta)
 
     def __reduce__(self) -> tuple[type[FileFunction], tuple[str, Path]]:
@@ -49,6 +50,10 @@ class FileFunction:
     @cached_property
     def _path(self) -> Path:
         return (self.folder / self.reference.rpartition(":")[0]).resolve()
+
+    @cached_property
+    def _beside(self) -> str:
+        return str(self._path.parent)
 
     @cached_property
     def _function(self) -> Callable[[Array, Array], Any]:
@@ -73,7 +78,7 @@ def _module(path: Path, file: str) -> ModuleType:
     # dataclasses and pickle look their module up
     module = sys.modules[name] = importlib.util.module_from_spec(specification)
     try:
-        with _NEIGHBOURS.of(path.parent):
+        with _NEIGHBOURS.of(str(path.parent)):
             specification.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # whatever the user's file raises
         del sys.modules[name]
@@ -91,26 +96,25 @@ class _Neighbours:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._modules: dict[Path, dict[str, ModuleType]] = {}
-        self._entered: Path | None = None
+        self._modules: dict[str, dict[str, ModuleType]] = {}
+        self._entered: str | None = None
 
     @contextmanager
-    def of(self, folder: Path) -> Iterator[None]:
+    def of(self, folder: str) -> Iterator[None]:
         """While this block runs, imports look in ``folder`` first."""
-        place = str(folder)
         self._enter(folder)
         count = len(sys.modules)
         # each call that is under way adds and removes one entry
-        sys.path.insert(0, place)
+        sys.path.insert(0, folder)
         try:
             yield
         finally:
             with suppress(ValueError):  # the user's code may have removed it
-                sys.path.remove(place)
+                sys.path.remove(folder)
             if len(sys.modules) != count:
                 self._note(folder, list(sys.modules.items())[count:])
 
-    def _enter(self, folder: Path) -> None:
+    def _enter(self, folder: str) -> None:
         with self._lock:
             if folder == self._entered:
                 return
@@ -120,7 +124,7 @@ class _Neighbours:
             sys.modules.update(self._modules.setdefault(folder, {}))
             self._entered = folder
 
-    def _note(self, folder: Path, new: list[tuple[str, ModuleType]]) -> None:
+    def _note(self, folder: str, new: list[tuple[str, ModuleType]]) -> None:
         """Of new modules, those of the folder itself: below it there may be all that is installed."""
         with self._lock:
             known = self._modules[folder]
@@ -128,12 +132,12 @@ class _Neighbours:
             known |= {name: module for name, module in new if name.partition(".")[0] in known}
 
 
-def _lies_in(module: ModuleType, folder: Path) -> bool:
+def _lies_in(module: ModuleType, folder: str) -> bool:
     """Whether a module, or the folder of a package, is an entry of ``folder``."""
     # programs put all sorts of objects among the modules
     found = getattr(module, "__spec__", None)
     places = [*(found.submodule_search_locations or ()), found.origin] if isinstance(found, ModuleSpec) else []
-    return bool(places and places[0]) and Path(places[0]).parent == folder
+    return bool(places and places[0]) and os.path.dirname(places[0]) == folder
 
 
 _NEIGHBOURS = _Neighbours()
