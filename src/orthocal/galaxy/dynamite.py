@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+import orthocal as oc
+
 from ..arrays import Array, BoolArray, IntArray, as_floats
 from ..errors import InputError, OrthocalWarning
-from ..runs.table import RunTable
 from .kinematics import Kinematics, PixelMap
 from .moments import MOMENTS
 from .readers import checked_kinematics, existing, float_columns
@@ -94,7 +95,7 @@ class DynamiteModels:
     table: pd.DataFrame
     theta: pd.DataFrame
     done: BoolArray
-    runs: RunTable | None
+    runs: oc.RunTable | None
     report: str
 
 
@@ -149,7 +150,7 @@ def read_dynamite_models(
             said.append(_NO_MAPS)
         else:
             kept = np.isfinite(theta.to_numpy()).all(axis=1)
-            runs = RunTable(
+            runs = oc.RunTable(
                 theta[kept],
                 maps[kept],
                 kinematics.points,

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from ..emulators.fitting import EMULATORS
+import orthocal as oc
+
 from ..errors import ConfigError
-from ..methods import method_by_name
 from ..sections import Section, checked_sections, read_toml
 from .mass import PARAMETERS
 from .model import RIDGE
@@ -45,7 +45,7 @@ class Sampling(Section):
         """The emulators to compare: those that were named, all where the best is wanted, or the one that is used."""
         if self.compare is not None and (self.compare or self.emulator != "auto"):
             return self.compare
-        return list(EMULATORS) if self.emulator == "auto" else [self.emulator]
+        return list(oc.emulators.EMULATORS) if self.emulator == "auto" else [self.emulator]
 
     @field_validator("methods", "compare", mode="before")
     @classmethod
@@ -57,7 +57,7 @@ class Sampling(Section):
     @field_validator("emulator", "compare")
     @classmethod
     def _emulators(cls, value: Any) -> Any:
-        known = [*EMULATORS, "auto"] if isinstance(value, str) else list(EMULATORS)
+        known = [*oc.emulators.EMULATORS, "auto"] if isinstance(value, str) else list(oc.emulators.EMULATORS)
         for one in [value] if isinstance(value, str) else value or []:
             if one not in known:
                 raise ValueError(f"there is no emulator {one!r}: they are {', '.join(known)}")
@@ -67,7 +67,7 @@ class Sampling(Section):
     @classmethod
     def _known(cls, value: list[str]) -> list[str]:
         for one in value:
-            method_by_name(one)
+            oc.methods.method_by_name(one)
         return list(dict.fromkeys(value))
 
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
+import orthocal as oc
+
 from ..arrays import Array, BoolArray
-from ..emulators import Emulator
-from ..runs.table import RunTable
 
 
 class SideBySide:
     """Emulators of one outcome each, as one of all: f_hat (m, q) and its gradient (m, q, p)."""
 
-    def __init__(self, parts: list[Emulator], runs: RunTable) -> None:
+    def __init__(self, parts: list[oc.emulators.Emulator], runs: oc.RunTable) -> None:
         self.parts, self.runs = parts, runs
         self.smooth = all(part.smooth for part in parts)
         self.has_variance = all(part.has_variance for part in parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,9 @@ from . import store
 from .check import Findings, findings
 from .curves import domain_curves
 from .predict import Predictor, prediction_at_data, stored_samplers, theta_draws
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: draws behind the curves of the report
 CURVE_DRAWS = 400
@@ -128,6 +131,12 @@ class Posterior:
         """
         _ = self.curves
         return store.save(self.data, path)
+
+    def pairs_figure(self) -> Figure:
+        """The joint posterior of every two parameters."""
+        from .figures import pairs_figure
+
+        return pairs_figure(self)
 
     def report(self, path: str | Path) -> Path:
         """Write one self-contained HTML page."""
