@@ -10,7 +10,7 @@ if _TYPE_CHECKING:
 def __getattr__(name: str) -> object:
     # only when asked for: the command line describes its commands without them
     public = _import_module(".public", __name__)
-    if name not in public.__all__:
+    if name not in ("__all__", *public.__all__):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(public, name)
     return value
