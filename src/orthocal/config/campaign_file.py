@@ -24,7 +24,7 @@ class FunctionSection(Section):
     function: str
 
 
-def _one_or_more(value: Any) -> Any:
+def _one_or_more(value: object) -> object:
     return [value] if isinstance(value, str | int) else value
 
 

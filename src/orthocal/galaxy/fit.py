@@ -201,7 +201,7 @@ class _Work:
         self.fit.emulators = pd.read_csv(self.stages.folder / name)
 
     def calibrate(self, target: str, k: int | None, method: str) -> None:
-        sampling = {name: getattr(self.settings, name) for name in ("draws", "chains", "warmup", "seed")}
+        sampling = self.settings.chains_and_draws
         name = f"fits/{target.replace(' ', '-')}-{method}.nc"
         if self.stages.there(name, {**self.base, "method": method, **sampling}):
             self.fit.posteriors[target, method] = oc.load(self.stages.folder / name)
@@ -225,7 +225,7 @@ class _Work:
         rows = []
         for method in self.joint_methods if count else ():
             name = f"held-out/{method}.json"
-            sampling = {key: getattr(self.settings, key) for key in ("draws", "chains", "warmup", "seed")}
+            sampling = self.settings.chains_and_draws
             if not self.stages.there(name, {**self.base, "method": method, "bins": count, **sampling}):
                 try:
                     started = perf_counter()
@@ -268,7 +268,7 @@ class _Work:
             self.say("theta_star: where the model comes closest to the truth")
             errors = np.sqrt((data.kinematics.errors**2).mean(axis=0))
             options: dict[str, Any] = {"box": data.box, "seed": self.settings.seed}
-            cheap: Any = OnEmulator(self.emulator, data.x)
+            cheap = OnEmulator(self.emulator, data.x)
             stars = {BY_EMULATOR: theta_star(cheap, truth.maps, errors, starts=8, **options).theta.tolist()}
             # the model is rough: from a start far away the search may end where it should not
             found = theta_star(data.model, truth.maps, errors, starts=[stars[BY_EMULATOR]], **options)

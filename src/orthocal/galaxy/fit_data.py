@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy import stats
 
 import orthocal as oc
@@ -88,7 +89,9 @@ class GalaxyData:
         kinematics = self.kinematics
         return fingerprint(self.x, self.areas, kinematics.values, kinematics.errors, [*self.box.items()])
 
-    def problem(self, simulator: Any, k: int | None = None, emulator_error: bool = False) -> oc.Problem:
+    def problem(
+        self, simulator: Callable[[Array, Array], Array], k: int | None = None, emulator_error: bool = False
+    ) -> oc.Problem:
         """The calibration problem of all outcomes, or of outcome ``k`` alone, for a simulator of just these."""
         kinematics = self.kinematics
         columns = slice(None) if k is None else slice(k, k + 1)
@@ -279,7 +282,7 @@ def checked_box(ranges: Ranges) -> dict[str, tuple[float, float]]:
     return box
 
 
-def check_inside(theta: Any, box: Ranges, what: str) -> None:
+def check_inside(theta: ArrayLike, box: Ranges, what: str) -> None:
     """Refuse a theta outside of the box."""
     values = as_floats(theta, what)
     if values.shape != (len(box),):

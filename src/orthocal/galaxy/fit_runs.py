@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from .galaxy_config import Sampling
 from .mass import PARAMETERS
 from .stages import Stages
 
+Result = TypeVar("Result")
 STORE, REFINED = "runs.db", "refined.json"
 
 
@@ -80,7 +81,7 @@ def _done(stages: Stages) -> int:
     return oc.campaign_status(path).done if path.is_file() else 0
 
 
-def noted(run: Callable[[], Any], what: str, say: Callable[[str], None]) -> Any:
+def noted(run: Callable[[], Result], what: str, say: Callable[[str], None]) -> Result:
     """Run, and say its warnings with what they are about."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OrthocalWarning)

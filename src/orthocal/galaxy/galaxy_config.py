@@ -41,6 +41,11 @@ class Sampling(Section):
     redo: bool = False
 
     @property
+    def chains_and_draws(self) -> dict[str, Any]:
+        """What ``oc.calibrate`` is given."""
+        return {"draws": self.draws, "chains": self.chains, "warmup": self.warmup, "seed": self.seed}
+
+    @property
     def compared(self) -> list[str]:
         """The emulators to compare: those that were named, all where the best is wanted, or the one that is used."""
         if self.compare is not None and (self.compare or self.emulator != "auto"):
@@ -49,14 +54,14 @@ class Sampling(Section):
 
     @field_validator("methods", "compare", mode="before")
     @classmethod
-    def _list(cls, value: Any) -> Any:
+    def _list(cls, value: object) -> object:
         if value == "none":
             return []
         return [one.strip() for one in value.split(",") if one.strip()] if isinstance(value, str) else value
 
     @field_validator("emulator", "compare")
     @classmethod
-    def _emulators(cls, value: Any) -> Any:
+    def _emulators(cls, value: str | list[str] | None) -> str | list[str] | None:
         known = [*oc.emulators.EMULATORS, "auto"] if isinstance(value, str) else list(oc.emulators.EMULATORS)
         for one in [value] if isinstance(value, str) else value or []:
             if one not in known:
@@ -96,12 +101,12 @@ class GalaxyFile(Sampling):
 
     @field_validator("theta0", mode="before")
     @classmethod
-    def _numbers(cls, value: Any) -> Any:
+    def _numbers(cls, value: object) -> object:
         return value.split(",") if isinstance(value, str) else value
 
     @field_validator("priors", mode="before")
     @classmethod
-    def _ranges(cls, value: Any) -> Any:
+    def _ranges(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
         ranges = {}

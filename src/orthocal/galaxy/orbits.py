@@ -7,9 +7,10 @@ the dithers, are followed for some periods and averaged. Every cell has a copy t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -240,7 +241,15 @@ class OrbitLibrary:
         return path, float(drift)
 
 
-def _compiling(kernel: Any) -> AbstractContextManager[None]:
+class _Compiled(Protocol):
+    """A function that numba compiles when it is called."""
+
+    @property
+    def signatures(self) -> Sequence[object]:
+        """What it has been compiled for."""
+
+
+def _compiling(kernel: _Compiled) -> AbstractContextManager[None]:
     """Say so where the first call of a kernel compiles it."""
     if kernel.signatures:
         return nullcontext()

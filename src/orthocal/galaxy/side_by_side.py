@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import orthocal as oc
@@ -19,16 +17,16 @@ class SideBySide:
         self.smooth = all(part.smooth for part in parts)
         self.has_variance = all(part.has_variance for part in parts)
 
-    def __call__(self, x: Any, theta: Any) -> Array:
+    def __call__(self, x: Array, theta: Array) -> Array:
         return np.concatenate([part(x, theta) for part in self.parts], axis=1)
 
-    def gradient(self, x: Any, theta: Any) -> Array:
+    def gradient(self, x: Array, theta: Array) -> Array:
         return np.concatenate([part.gradient(x, theta) for part in self.parts], axis=1)
 
-    def variance(self, x: Any, theta: Any) -> Array:
+    def variance(self, x: Array, theta: Array) -> Array:
         return np.concatenate([part.variance(x, theta) for part in self.parts], axis=1)
 
-    def outside(self, theta: Any) -> BoolArray:
+    def outside(self, theta: Array) -> BoolArray:
         return self.parts[0].outside(theta)
 
 
