@@ -33,6 +33,7 @@ if _TYPE_CHECKING:
     from .results import load as load
     from .runs import RunTable as RunTable
     from .runs import campaign as campaign
+    from .runs import campaign_status as campaign_status
     from .runs import design as design
 
 # What is not asked for is not loaded: a program that only reads a posterior needs no emulators and no compiler.
@@ -69,6 +70,7 @@ _PUBLIC = {
     "runs": (
         "RunTable",
         "campaign",
+        "campaign_status",
         "design",
     ),
 }

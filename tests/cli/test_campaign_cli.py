@@ -12,9 +12,10 @@ import pytest
 
 import orthocal as oc
 from orthocal.cli import main
-from orthocal.config.campaign_file import CampaignFile, FileFunction
-from orthocal.config.problem_file import Section
+from orthocal.config.campaign_file import CampaignFile
+from orthocal.config.user_code import FileFunction
 from orthocal.runs.store import RunStore
+from orthocal.sections import Section
 
 # a program: it starts faster than a process for a Python function
 CAMPAIGN = f"""
@@ -89,6 +90,8 @@ def test_status_run_retry_and_export(folder, orthocal):
     assert first.stderr.splitlines()[-1] == "error: some runs failed; try them again with --retry"
     assert oc.RunTable.load(folder / "runs.csv").failed.tolist() == [False, False, True, True]
     assert len((folder / "log").read_text().split()) == 4
+    known = oc.campaign_status(folder / "runs.db")
+    assert (known.done, known.failed, known.missing) == (2, 2, 0)
     status = orthocal("campaign.toml", "--status")
     assert status.returncode == 0
     assert "run 3: the program ended with code 1: no licence" in status.stdout

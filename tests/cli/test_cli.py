@@ -253,9 +253,17 @@ def test_help_and_version(tmp_path, orthocal):
     assert orthocal("--version", folder=tmp_path).stdout == f"orthocal {oc.__version__}\n"
 
 
+def test_the_commands_are_known_without_numerical_libraries():
+    heavy = ("numpy", "scipy", "pandas", "xarray", "matplotlib", "numba", "pydantic", "jinja2")
+    script = f"import orthocal.cli, sys; print(*(name for name in {heavy} if name in sys.modules))"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []
+
+
 def test_the_problem_file_page_names_every_key():
     """docs/problem-file.md is complete: every key of every table is there."""
-    from orthocal.config.problem_file import ProblemFile, Section
+    from orthocal.config.problem_file import ProblemFile
+    from orthocal.sections import Section
 
     page = (Path(__file__).parents[2] / "docs" / "problem-file.md").read_text()
     for table, field in ProblemFile.model_fields.items():

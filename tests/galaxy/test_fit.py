@@ -156,7 +156,7 @@ def test_a_fit_that_fails_is_said_and_the_others_go_on(fitted, run_file, tmp_pat
     def refuse(*_, **__):
         raise IdentifiabilityError("the data cannot determine it")
 
-    monkeypatch.setattr("orthocal.galaxy.fit.calibrate", refuse)
+    monkeypatch.setattr("orthocal.calibrate", refuse)
     said = []
     fit = fit_galaxy(table_data(run_file, ranges=BOX), QUICK, Stages(copy), said.append)
     assert fit.failures == {("h3", "pgp"): "the data cannot determine it"}

@@ -39,11 +39,13 @@ class Cheap:
 
 @pytest.fixture
 def data(galaxy, monkeypatch):
+    campaign = oc.campaign
+
     def in_threads(*args, jobs, **options):
         with ThreadPoolExecutor(1) as pool:
-            return oc.campaign(*args, executor=pool, **options)
+            return campaign(*args, executor=pool, **options)
 
-    monkeypatch.setattr(fit_runs, "campaign", in_threads)
+    monkeypatch.setattr(oc, "campaign", in_threads)
     mock, model = mock_data(galaxy, 1), Cheap()
     noise = mock.kinematics.errors * np.random.default_rng(3).standard_normal(mock.kinematics.errors.shape)
     values = model(mock.x, THETA) + noise
@@ -84,7 +86,7 @@ def test_none_are_added_where_none_are_wanted_or_possible(data, tmp_path, monkey
     def fails(*args, **options):
         raise IdentifiabilityError("collinear")
 
-    monkeypatch.setattr(fit_runs, "calibrate", fails)
+    monkeypatch.setattr(oc, "calibrate", fails)
     runs, said = make(data, tmp_path / "fails", runs=8, refine=2)
     assert runs.s == 8
     assert said[-1] == "  none: collinear"

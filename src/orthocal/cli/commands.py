@@ -14,6 +14,7 @@ from ..galaxy.command import galaxy
 from ..studies.command import study
 from .campaigns import simulate
 from .emulators import emulate
+from .options import listed, made_folder
 
 if TYPE_CHECKING:
     from ..results.posterior import Posterior
@@ -49,7 +50,7 @@ def demo(
     problem = demo_problem(seed)
     posterior = calibrate(problem, "pgp", seed=seed)
     posterior.data.attrs["title"] = "orthocal demo: a straight line for a curved process"
-    folder = _folder(out)
+    folder = made_folder(out)
     write_demo_files(problem, folder)
     _finish(posterior, folder, "fit")
     typer.echo(
@@ -78,7 +79,7 @@ def run(problem_file: Annotated[Path, typer.Argument(help="The problem as a TOML
         warmup=sampling.warmup,
     )
     posterior.data.attrs["title"] = config.output.title or f"Calibration of {problem_file.name}"
-    _finish(posterior, _folder(out or problem_file.parent / config.output.folder), config.output.name)
+    _finish(posterior, made_folder(out or problem_file.parent / config.output.folder), config.output.name)
 
 
 @app.command()
@@ -93,9 +94,7 @@ def compare(
     from ..config.problem_file import build_methods, build_problem, read_problem_file
 
     config = read_problem_file(problem_file)
-    names = config.compare.methods
-    if methods is not None:
-        names = [name.strip() for name in methods.split(",") if name.strip()]
+    names = config.compare.methods if methods is None else listed(methods)
     chosen = build_methods(names, config.method)
     problem, sampling = build_problem(config, problem_file.parent), config.sampling
     comparison = run_compare(
@@ -109,7 +108,7 @@ def compare(
         fold_draws=config.compare.fold_draws,
         loo=config.compare.loo,
     )
-    folder = _folder(out or problem_file.parent / config.output.folder)
+    folder = made_folder(out or problem_file.parent / config.output.folder)
     typer.echo(f"\n{comparison}\n")
     title = config.output.title or f"Comparison of methods for {problem_file.name}"
     page = comparison.report(folder / "compare.html", title)
@@ -146,14 +145,6 @@ def _options(
     ] = False,
 ) -> None:
     """Options of every command."""
-
-
-def _folder(path: Path) -> Path:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"cannot make the folder {path}: {error.strerror}") from None
-    return path
 
 
 def _finish(posterior: Posterior, folder: Path, name: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import ConfigError
+from .options import listed, made_folder
 
 
 def emulate(
@@ -23,14 +23,10 @@ def emulate(
     from ..emulators.held_out import compare_emulators
     from ..runs.table import RunTable
 
-    names = None if emulators is None else [name.strip() for name in emulators.split(",") if name.strip()]
+    names = None if emulators is None else listed(emulators)
     comparison = compare_emulators(RunTable.load(runs_file), names, folds, seed)
     typer.echo(f"\n{comparison}\n\nThe best: {comparison.ranking.index[0]}")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"cannot make the folder {out}: {error.strerror}") from None
-    table, figure = out / "emulators.csv", out / "emulators.svg"
+    table, figure = made_folder(out) / "emulators.csv", out / "emulators.svg"
     comparison.table.to_csv(table)
     comparison.figure().savefig(figure)
     typer.echo(f"Files: {table}, {figure}")

@@ -5,30 +5,26 @@ See ``docs/campaigns.md`` for every key.
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pandas as pd
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field
 
-from ..arrays import Array
 from ..errors import ConfigError
 from ..execution.program import Program
 from ..runs.designs import design
-from .problem_file import Columns, Section, _columns, _in_words, _prior, _read_table, load_function
+from ..sections import Names, Section, read_sections
+from .priors import priors_of
+from .tables import read_columns
+from .user_code import FileFunction
 
 
 class FunctionSection(Section):
     function: str
 
 
-def _one_or_more(value: Any) -> Any:
+def _one_or_more(value: object) -> object:
     return [value] if isinstance(value, str | int) else value
 
 
@@ -52,7 +48,7 @@ class DesignSection(Section):
 
 class PointsSection(Section):
     file: str
-    columns: Columns
+    columns: Names
 
 
 class RunSection(Section):
@@ -64,7 +60,7 @@ class RunSection(Section):
 
 
 class OutcomesSection(Section):
-    names: Columns
+    names: Names
 
 
 class CampaignFile(Section):
@@ -80,44 +76,9 @@ class CampaignFile(Section):
     units: dict[str, str] = Field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class FileFunction:
-    """The function of ``file.py:function``, which each process loads for itself."""
-
-    reference: str
-    folder: Path
-
-    @cached_property
-    def _function(self) -> Callable[..., Any]:
-        return load_function(self.reference, self.folder)
-
-    def __call__(self, x: Array, theta: Array) -> Any:
-        return self._function(x, theta)
-
-    def __reduce__(self) -> tuple[type[FileFunction], tuple[str, Path]]:
-        # without the function itself: another process does not know its module
-        return FileFunction, (self.reference, self.folder)
-
-    def identity(self) -> tuple[str, str]:
-        """The reference, and a digest of the whole file, without its comments and layout."""
-        # a mistake in the file shows now, and not in every run
-        _ = self._function
-        text = (self.folder / self.reference.rpartition(":")[0]).read_text(encoding="utf-8")
-        return self.reference, hashlib.sha256(ast.unparse(ast.parse(text)).encode()).hexdigest()
-
-
 def read_campaign_file(path: str | Path) -> CampaignFile:
     """Read and check a campaign file."""
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}") from None
-    try:
-        config = CampaignFile.model_validate(content)
-    except ValidationError as error:
-        raise ConfigError(f"{path}: " + "; ".join(sorted({_in_words(one) for one in error.errors()}))) from None
+    config = read_sections(path, CampaignFile)
     if (config.simulator is None) == (config.program is None):
         raise ConfigError(f"{path}: give either [simulator] or [program]")
     return config
@@ -127,11 +88,10 @@ def build_campaign(config: CampaignFile, folder: Path) -> dict[str, Any]:
     """The arguments of ``oc.campaign`` that a file describes; its paths are relative to ``folder``."""
     folder = folder.resolve()
     run = config.run
-    points = _read_table(folder / config.x.file)
     return {
         "simulator": _simulator(config, folder),
         "design": _design(config, folder),
-        "x": _columns(points, config.x.columns, config.x.file),
+        "x": read_columns(folder / config.x.file, config.x.columns, config.x.file),
         "store": folder / run.store,
         "jobs": run.jobs,
         "cluster": run.cluster,
@@ -152,11 +112,11 @@ def _simulator(config: CampaignFile, folder: Path) -> FileFunction | Program:
 
 def _design(config: CampaignFile, folder: Path) -> pd.DataFrame:
     section, names = config.design, list(config.parameters)
-    priors = {name: _prior(name, settings) for name, settings in config.parameters.items()}
+    priors = priors_of(config.parameters)
     if section.file is not None:
         if section.model_fields_set - {"file"}:
             raise ConfigError("[design] with a file takes no other key")
-        return _columns(_read_table(folder / section.file), names, section.file)
+        return read_columns(folder / section.file, names, section.file)
     if section.n is None:
         raise ConfigError("[design] needs n, the number of runs, or a file")
     return design(priors, section.n, section.kind, section.seed, section.bounds)

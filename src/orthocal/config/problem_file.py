@@ -5,17 +5,12 @@ See ``docs/problem-file.md`` for every key.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-import tomllib
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-import pandas as pd
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from scipy import stats
+from pydantic import ConfigDict, Field
 
 from ..comparison.comparison import METHODS
 from ..emulators import Emulator
@@ -25,10 +20,13 @@ from ..kernels import HMC, AdaptiveMetropolis, Kernel, Laplace, Slice
 from ..methods import Method, Projected, method_by_name
 from ..problem.domain import Box, Domain, Points
 from ..problem.noise_estimate import LowRankNoise
-from ..problem.parameters import Distribution
 from ..problem.problem import STARTS, Problem
 from ..problem.simulator import Simulator
 from ..runs.table import RunTable
+from ..sections import Names, Section, read_sections
+from .priors import priors_of
+from .tables import columns_of, read_table
+from .user_code import FileFunction
 
 KERNELS: dict[str, Callable[[], Kernel]] = {
     "laplace": Laplace,
@@ -38,25 +36,14 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
 }
 
 
-class Section(BaseModel):
-    """A table of the file; keys that are not known are refused by name."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
-Columns = Annotated[list[str], BeforeValidator(_as_list)]
 Numbers = float | list[float]
 
 
 class DataSection(Section):
     file: str
-    x: Columns
-    y: Columns
-    y_err: Annotated[list[str] | None, BeforeValidator(_as_list)] = None
+    x: Names
+    y: Names
+    y_err: Names | None = None
 
 
 class SimulatorSection(Section):
@@ -74,7 +61,7 @@ class DomainSection(Section):
     upper: Numbers | None = None
     nodes: int | None = None
     file: str | None = None
-    x: Annotated[list[str] | None, BeforeValidator(_as_list)] = None
+    x: Names | None = None
     weight: str | None = None
 
 
@@ -115,7 +102,7 @@ class OutputSection(Section):
 class CompareSection(Section):
     """What ``orthocal compare`` does; its methods have their usual settings, but for the one of ``[method]``."""
 
-    methods: Annotated[list[str], BeforeValidator(_as_list)] = Field(default=list(METHODS), min_length=1)
+    methods: Names = Field(default=list(METHODS), min_length=1)
     folds: int = 5
     fold_draws: int | None = None
     loo: bool = False
@@ -138,25 +125,16 @@ class ProblemFile(Section):
 
 def read_problem_file(path: str | Path) -> ProblemFile:
     """Read and check a problem file."""
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}") from None
-    try:
-        return ProblemFile.model_validate(content)
-    except ValidationError as error:
-        raise ConfigError(f"{path}: " + "; ".join(sorted({_in_words(one) for one in error.errors()}))) from None
+    return read_sections(path, ProblemFile)
 
 
 def build_problem(config: ProblemFile, folder: Path) -> Problem:
     """The problem that a file describes; its paths are relative to ``folder``."""
-    table, file = _read_table(folder / config.data.file), Path(config.data.file).name
-    x, y = _columns(table, config.data.x, file), _columns(table, config.data.y, file)
-    errors = None if config.data.y_err is None else _columns(table, config.data.y_err, file)
+    table, file = read_table(folder / config.data.file), Path(config.data.file).name
+    x, y = columns_of(table, config.data.x, file), columns_of(table, config.data.y, file)
+    errors = None if config.data.y_err is None else columns_of(table, config.data.y_err, file)
     # what is cheap to check comes before an emulator is fitted
-    priors = {name: _prior(name, settings) for name, settings in config.parameters.items()}
+    priors = priors_of(config.parameters)
     return Problem(
         x,
         y,
@@ -203,32 +181,6 @@ def build_methods(names: list[str], config: MethodSection) -> dict[str, Method]:
     return {name: build_method(config) if name == config.name else method_by_name(name) for name in names}
 
 
-def load_function(reference: str, folder: Path) -> Callable[..., Any]:
-    """The function of ``file.py:function``, relative to ``folder``."""
-    file, colon, name = reference.rpartition(":")
-    if not colon or not file or not name:
-        raise ConfigError(f'simulator {reference!r}: give it as "file.py:function"')
-    path = (folder / file).resolve()
-    if not path.is_file():
-        raise ConfigError(f"the simulator's file {folder / file} does not exist")
-    specification = importlib.util.spec_from_file_location(f"orthocal_user_{path.stem}", path)
-    if specification is None or specification.loader is None:
-        raise ConfigError(f"the simulator's file {file} is not a Python file")
-    module = importlib.util.module_from_spec(specification)
-    # the file may import its neighbours, now and when it is called; dataclasses look their module up
-    sys.path.insert(0, str(path.parent))
-    sys.modules[specification.name] = module
-    try:
-        specification.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # whatever the user's file raises
-        raise ConfigError(f"the simulator's file {file} cannot be loaded: {type(error).__name__}: {error}") from error
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise ConfigError(f"there is no function {name!r} in {file}")
-    loaded: Callable[..., Any] = function
-    return loaded
-
-
 def _simulator(config: SimulatorSection, folder: Path) -> Simulator | Emulator:
     given = config.model_fields_set
     if (config.function is None) == (config.runs is None):
@@ -241,31 +193,10 @@ def _simulator(config: SimulatorSection, folder: Path) -> Simulator | Emulator:
     if unused:
         raise ConfigError(f"[simulator] with a function has no {', '.join(unused)}: these go with runs")
     assert config.function is not None
-    function = load_function(config.function, folder)
+    function = FileFunction(config.function, folder).loaded()
     if ":" in config.gradient:
-        return Simulator(function, load_function(config.gradient, folder))
+        return Simulator(function, FileFunction(config.gradient, folder).loaded())
     return Simulator(function, config.gradient)  # type: ignore[arg-type]
-
-
-def _prior(name: str, settings: dict[str, Any]) -> Distribution:
-    arguments = dict(settings)
-    family = arguments.pop("distribution", None)
-    found = getattr(stats, str(family), None)
-    if not isinstance(found, stats.rv_continuous):
-        raise ConfigError(
-            f"parameter {name!r}: distribution {family!r} is not a continuous distribution of scipy.stats, "
-            'write for instance { distribution = "norm", loc = 0, scale = 10 }'
-        )
-    shapes = [one.strip() for one in (found.shapes or "").split(",") if one.strip()]
-    unknown = set(arguments) - {"loc", "scale", *shapes}
-    missing = set(shapes) - set(arguments)
-    if unknown or missing:
-        problem = f"unknown: {', '.join(sorted(unknown))}" if unknown else f"missing: {', '.join(sorted(missing))}"
-        raise ConfigError(f"parameter {name!r}: {family} takes {', '.join([*shapes, 'loc', 'scale'])} ({problem})")
-    if not all(isinstance(value, int | float) for value in arguments.values()):
-        raise ConfigError(f"parameter {name!r}: the values of its prior must be numbers")
-    prior: Distribution = found(**arguments)
-    return prior
 
 
 def _noise(config: ProblemFile) -> Any:
@@ -286,40 +217,9 @@ def _domain(config: DomainSection | None, folder: Path) -> Domain | None:
     if config.file is not None:
         if config.x is None or config.lower is not None or config.upper is not None:
             raise ConfigError("[domain] with a file takes the columns x and weight, and no box")
-        table = _read_table(folder / config.file)
-        weights = None if config.weight is None else _columns(table, [config.weight], config.file).iloc[:, 0]
-        return Points(_columns(table, config.x, config.file), weights)
+        table = read_table(folder / config.file)
+        weights = None if config.weight is None else columns_of(table, [config.weight], config.file).iloc[:, 0]
+        return Points(columns_of(table, config.x, config.file), weights)
     if config.lower is None or config.upper is None or config.x is not None or config.weight is not None:
         raise ConfigError("[domain] needs lower and upper, or a file with the columns x and weight")
     return Box(config.lower, config.upper, config.nodes)
-
-
-def _read_table(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_csv(path, skipinitialspace=True)
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not a CSV table: {error}") from None
-
-
-def _columns(table: pd.DataFrame, names: list[str], file: str) -> pd.DataFrame:
-    missing = [name for name in names if name not in table.columns]
-    if missing:
-        there = ", ".join(map(str, table.columns))
-        raise ConfigError(f"{file} has no column {', '.join(map(repr, missing))}; there are: {there}")
-    chosen = table[names]
-    for name in names:
-        if not pd.api.types.is_numeric_dtype(chosen[name]):
-            raise ConfigError(f"column {name!r} of {file} holds something that is not a number")
-    return chosen
-
-
-def _in_words(error: Any) -> str:
-    """One pydantic error in our words."""
-    place = ".".join(str(part) for part in error["loc"] if not str(part).startswith(("list", "literal", "float")))
-    if error["type"] == "extra_forbidden":
-        return f"unknown key {place!r}"
-    if error["type"] == "missing":
-        return f"missing key {place!r}"
-    return f"{place}: {error['msg'][0].lower()}{error['msg'][1:]}"

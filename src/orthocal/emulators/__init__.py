@@ -8,6 +8,7 @@ from .bart import BART as BART
 from .bmars import BMARS as BMARS
 from .forest import Forest as Forest
 from .mlp import MLP as MLP
+from .fitting import EMULATORS as EMULATORS
 from .choice import emulate as emulate
 from .held_out import EmulatorComparison as EmulatorComparison
 from .held_out import compare_emulators as compare_emulators

@@ -1,42 +1,16 @@
 """A galaxy as a calibration problem: the orbit-superposition model of Schwarzschild (1979), and a mock galaxy."""
 
-from .binning import coarse_bins, pixel_map
-from .dynamite import read_dynamite, read_dynamite_models
-from .fit import fit_galaxy
-from .kinematics import Kinematics, PixelMap
-from .light import MultiGaussian, fit_light
-from .maps import map_figure
-from .mass import PARAMETERS, MassModel
-from .mock import MockGalaxy, mock_galaxy, theta_star
-from .model import OrbitModel
-from .moments import MOMENTS, gauss_hermite, losvd
-from .orbits import OrbitLibrary, OrbitSettings
-from .readers import read_atlas3d
-from .sky import Bins, make_bins
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-__all__ = [
-    "MOMENTS",
-    "PARAMETERS",
-    "Bins",
-    "Kinematics",
-    "MassModel",
-    "MockGalaxy",
-    "MultiGaussian",
-    "OrbitLibrary",
-    "OrbitModel",
-    "OrbitSettings",
-    "PixelMap",
-    "coarse_bins",
-    "fit_galaxy",
-    "fit_light",
-    "gauss_hermite",
-    "losvd",
-    "make_bins",
-    "map_figure",
-    "mock_galaxy",
-    "pixel_map",
-    "read_atlas3d",
-    "read_dynamite",
-    "read_dynamite_models",
-    "theta_star",
-]
+if _TYPE_CHECKING:
+    from .public import *  # noqa: F403
+
+
+def __getattr__(name: str) -> object:
+    # only when asked for: the command line describes its commands without them
+    public = _import_module(".public", __name__)
+    if name not in ("__all__", *public.__all__):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(public, name)
+    return value

@@ -60,11 +60,8 @@ def coarse_bins(
     """
     if draws < 2 or len(floors) != 4 or least_sigma <= 0:
         raise InputError("give at least 2 draws, four floors (v, sigma, h3, h4) and a least_sigma above 0")
-    usable = np.flatnonzero(kinematics.observed[:, :2].all(axis=1))
+    usable = _usable(kinematics, n_bins)
     points = kinematics.points[usable]
-    distinct = len(np.unique(points, axis=0))
-    if not 1 <= n_bins <= distinct:
-        raise InputError(f"n_bins={n_bins}: give 1 to {distinct}, the number of bins that have v and sigma")
     rng = np.random.default_rng(seed)
     light = (kinematics.flux * kinematics.pixels)[usable]
     centres, used_label = _tessellate(points, light**0.6, n_bins, rng)
@@ -78,10 +75,6 @@ def coarse_bins(
         kinematics.values[usable], kinematics.errors[usable], light, used_label, rng, draws, least_sigma
     )
     errors = np.maximum(errors, floors)
-    missing = {name: int(count) for name, count in zip(kinematics.names, np.isnan(values).sum(axis=0), strict=True)}
-    if any(missing.values()):
-        said = ", ".join(f"{name} in {count}" for name, count in missing.items() if count)
-        warnings.warn(f"moments are missing: {said} of {n_bins} bins", OrthocalWarning, stacklevel=2)
     coarse = replace(
         kinematics,
         x=x,
@@ -90,10 +83,29 @@ def coarse_bins(
         errors=errors,
         flux=total / pixels,
         pixels=pixels,
-        flagged={name: count for name, count in missing.items() if count},
+        flagged=_missing(values, kinematics.names),
         pixel_map=None if kinematics.pixel_map is None else pixel_map(kinematics, label),
     )
     return CoarseBins(coarse, label)
+
+
+def _usable(kinematics: Kinematics, n_bins: int) -> IntArray:
+    """Which bins have v and sigma, of which there must be enough."""
+    usable = np.flatnonzero(kinematics.observed[:, :2].all(axis=1))
+    distinct = len(np.unique(kinematics.points[usable], axis=0))
+    if not 1 <= n_bins <= distinct:
+        raise InputError(f"n_bins={n_bins}: give 1 to {distinct}, the number of bins that have v and sigma")
+    return usable
+
+
+def _missing(values: Array, names: Sequence[str]) -> dict[str, int]:
+    """In how many bins a moment is missing, with a warning to who called for the bins."""
+    counts = zip(names, np.isnan(values).sum(axis=0), strict=True)
+    missing = {name: int(count) for name, count in counts if count}
+    if missing:
+        said = ", ".join(f"{name} in {count}" for name, count in missing.items())
+        warnings.warn(f"moments are missing: {said} of {len(values)} bins", OrthocalWarning, stacklevel=3)
+    return missing
 
 
 def pixel_map(kinematics: Kinematics, label: IntArray | None = None, pixel: float | None = None) -> PixelMap:

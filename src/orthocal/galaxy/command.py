@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,72 +13,82 @@ from ..errors import KEPT, ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .fit import GalaxyFit
+    from .fit_data import GalaxyData
+    from .galaxy_config import Sampling
+    from .stages import Stages
 
 galaxy = typer.Typer(no_args_is_help=True, help="Calibrate an orbit-superposition (Schwarzschild) model of a galaxy.")
 
 #: what differs between the mock galaxy of a demonstration and the one of --full
-SMALL: dict[str, Any] = {"runs": 54, "refine": 10, "draws": 200, "warmup": 100, "held_out": 20}
-FULL: dict[str, Any] = {"runs": 400, "refine": 60, "draws": 1000, "warmup": 200, "held_out": 20}
+SMALL = {"runs": 54, "refine": 10, "draws": 200, "warmup": 100, "held_out": 20}
+FULL = {"runs": 400, "refine": 60, "draws": 1000, "warmup": 200, "held_out": 20}
 SMALL_BINS, FULL_BINS = 60, 105
 
-Runs = Annotated[int | None, typer.Option(help="Runs of the model, spread over the priors.")]
-Refine = Annotated[int | None, typer.Option(help="More runs, around the posterior of all outcomes.")]
-Jobs = Annotated[int | None, typer.Option(help="Runs at a time. Default: number of cores.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of data or bins, design and draws. Default: 1.")]
-Methods = Annotated[str | None, typer.Option(help="Names, with commas. Default: pgp,pbart,ogp.")]
-EmulatorName = Annotated[str | None, typer.Option("--emulator", help="Name, or auto: the best. Default: gp.")]
-Compare = Annotated[str | None, typer.Option("--compare", help="Emulators to compare, with commas, or none.")]
-EmulatorError = Annotated[bool, typer.Option("--emulator-error", help="Add the emulator's variance to the noise.")]
-Draws = Annotated[int | None, typer.Option(help="Kept draws of each chain.")]
-Chains = Annotated[int | None, typer.Option(help="Chains. Default: 4.")]
-HeldOut = Annotated[int | None, typer.Option("--held-out", help="Bins to predict; at most a fifth. Default: 20.")]
-Redo = Annotated[bool, typer.Option("--redo", help="Make anew what was made with other settings.")]
+
+def _options_of_every_fit(
+    runs: Annotated[int | None, typer.Option(help="Runs of the model, spread over the priors.")] = None,
+    refine: Annotated[int | None, typer.Option(help="More runs, around the posterior of all outcomes.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Runs at a time. Default: number of cores.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of data or bins, design and draws. Default: 1.")] = None,
+    methods: Annotated[str | None, typer.Option(help="Names, with commas. Default: pgp,pbart,ogp.")] = None,
+    emulator: Annotated[str | None, typer.Option(help="Name, or auto: the best. Default: gp.")] = None,
+    compare: Annotated[str | None, typer.Option(help="Emulators to compare, with commas, or none.")] = None,
+    emulator_error: Annotated[
+        bool, typer.Option("--emulator-error", help="Add the emulator's variance to the noise.")
+    ] = False,
+    draws: Annotated[int | None, typer.Option(help="Kept draws of each chain.")] = None,
+    chains: Annotated[int | None, typer.Option(help="Chains. Default: 4.")] = None,
+    held_out: Annotated[int | None, typer.Option(help="Bins to predict; at most a fifth. Default: 20.")] = None,
+    redo: Annotated[bool, typer.Option("--redo", help="Make anew what was made with other settings.")] = False,
+) -> None: ...
+
+
+def _fitting(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of every fit after its own; it gets them as keywords."""
+    own, more = (inspect.signature(one, eval_str=True) for one in (command, _options_of_every_fit))
+    named = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    vars(command)["__signature__"] = own.replace(parameters=[*named, *more.parameters.values()])
+    return command
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """Options that were given; False was not, and a file may say otherwise."""
+    return {name: value for name, value in options.items() if value is not None and value is not False}
 
 
 @galaxy.command()
+@_fitting
 def mock(
     full: Annotated[bool, typer.Option("--full", help="105 bins, all orbits, 460 runs.")] = False,
     out: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("galaxy-mock"),
-    runs: Runs = None,
-    refine: Refine = None,
     bins: Annotated[int | None, typer.Option(help="Number of bins. Default: 60, with --full 105.")] = None,
-    jobs: Jobs = None,
-    seed: Seed = None,
     mode: Annotated[Literal["frozen", "refit"], typer.Option(help="Weights of the orbits.")] = "frozen",
-    methods: Methods = None,
-    emulator: EmulatorName = None,
-    compare: Compare = None,
-    emulator_error: EmulatorError = False,
-    draws: Draws = None,
-    chains: Chains = None,
-    held_out: HeldOut = None,
-    redo: Redo = False,
+    **shared: Any,
 ) -> None:
     """Calibrate a mock galaxy whose truth is known.
 
     A fit that was ended goes on where it stopped: give the same command.
     """
-    given = dict(locals())
-
-    from . import mock_galaxy
+    from ..sections import checked_sections
     from .fit_data import mock_data
-    from .galaxy_config import Sampling, checked
+    from .galaxy_config import Sampling
+    from .mock import mock_galaxy
 
-    named = {name: value for name, value in given.items() if name in Sampling.model_fields and value is not None}
-    settings = checked(Sampling, {**(FULL if full else SMALL), **named, "out": str(out)}, "options")
+    content = {**(FULL if full else SMALL), **_given(shared), "out": str(out)}
+    settings = checked_sections(Sampling, content, "options")
     nbin = bins or (FULL_BINS if full else SMALL_BINS)
     if nbin < 4:
         raise ConfigError(f"--bins {nbin}: give at least 4")
 
-    def data(say: Callable[[str], None], _: Any) -> Any:
-        say(f"mock galaxy in {nbin} bins")
+    def data(_: Stages) -> GalaxyData:
+        typer.echo(f"mock galaxy in {nbin} bins")
         return mock_data(mock_galaxy("full" if full else "small", nbin, mode=mode), settings.seed)
 
     _fit(settings, data)
 
 
 @galaxy.command()
+@_fitting
 def fit(
     config_file: Annotated[Path | None, typer.Argument(help="Settings as a TOML file: the options' names.")] = None,
     kinematics: Annotated[Path | None, typer.Option(help="Table of the kinematics.")] = None,
@@ -92,8 +103,6 @@ def fit(
     halo_radius: Annotated[float | None, typer.Option(help="Scale radius of the halo, kpc. Default: 20.")] = None,
     bins: Annotated[int | None, typer.Option(help="Number of larger bins. Default: 105.")] = None,
     orbits: Annotated[Literal["full", "small"] | None, typer.Option(help="Size of the library. Default: full.")] = None,
-    runs: Runs = None,
-    refine: Refine = None,
     theta0: Annotated[str | None, typer.Option(help="Where weights are fitted: log10_mbh,ml,f_dm.")] = None,
     mode: Annotated[Literal["frozen", "refit"] | None, typer.Option(help="Weights. Default: frozen.")] = None,
     ridge: Annotated[float | None, typer.Option(help="Draws weights to equal ones. Default: 100.")] = None,
@@ -102,43 +111,31 @@ def fit(
     bin_map: Annotated[Path | None, typer.Option(help="Pixels of the bins of such a table, .npz.")] = None,
     title: Annotated[str | None, typer.Option(help="Of the report.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the results. Default: galaxy.")] = None,
-    jobs: Jobs = None,
-    seed: Seed = None,
-    methods: Methods = None,
-    emulator: EmulatorName = None,
-    compare: Compare = None,
-    emulator_error: EmulatorError = False,
-    draws: Draws = None,
-    chains: Chains = None,
-    held_out: HeldOut = None,
-    redo: Redo = False,
+    **shared: Any,
 ) -> None:
     """Calibrate a model of an observed galaxy, or an existing table of its runs.
 
     A fit that was ended goes on where it stopped: give the same command.
     """
-    given = dict(locals())
-    given.pop("config_file")
-    # False is not given: a file may say otherwise
-    given |= {"redo": redo or None, "emulator_error": emulator_error or None}
+    own = {name: value for name, value in locals().items() if name not in ("config_file", "shared")}
 
     from .fit_data import table_data
     from .fit_prepare import prepared_data
     from .galaxy_config import settings_from
 
-    settings = settings_from(config_file, given)
+    settings = settings_from(config_file, _given({**own, **shared}))
     if settings.kinematics is None and settings.table is None:
         raise ConfigError("nothing to fit: give --kinematics, a table of kinematics, or --table, a table of runs")
 
-    def data(say: Callable[[str], None], stages: Any) -> Any:
+    def data(stages: Stages) -> GalaxyData:
         if settings.kinematics is None:
             return table_data(settings.needed("table"), settings.bin_map, settings.priors, settings.title)
-        return prepared_data(settings, stages, say)
+        return prepared_data(settings, stages, typer.echo)
 
     _fit(settings, data)
 
 
-def _fit(settings: Any, data: Callable[[Callable[[str], None], Any], Any]) -> None:
+def _fit(settings: Sampling, data: Callable[[Stages], GalaxyData]) -> None:
     """Run the stages, print the tables and write the pages."""
     from threadpoolctl import threadpool_limits
 
@@ -152,7 +149,7 @@ def _fit(settings: Any, data: Callable[[Callable[[str], None], Any], Any]) -> No
     try:
         # one BLAS thread: with another number of them the last digits, and so the stages, would not be the same
         with threadpool_limits(limits=1, user_api="blas"):
-            result: GalaxyFit = fit_galaxy(data(typer.echo, stages), settings, stages, typer.echo)
+            result = fit_galaxy(data(stages), settings, stages, typer.echo)
         page = write_all(result, stages.folder)
     except KeyboardInterrupt:
         typer.echo(f"error: interrupted; {KEPT}", err=True)

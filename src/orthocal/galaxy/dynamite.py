@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
+
+import orthocal as oc
 
 from ..arrays import Array, BoolArray, IntArray, as_floats
 from ..errors import InputError, OrthocalWarning
-from ..runs.table import RunTable
 from .kinematics import Kinematics, PixelMap
 from .moments import MOMENTS
 from .readers import checked_kinematics, existing, float_columns
@@ -29,7 +31,7 @@ _NO_MAPS = (
 
 
 def read_dynamite(
-    path: str | Path, bins: str | Path | None = None, apertures: str | Path | None = None, flux: Any = None
+    path: str | Path, bins: str | Path | None = None, apertures: str | Path | None = None, flux: ArrayLike | None = None
 ) -> Kinematics:
     """Gauss-Hermite kinematics in the form of DYNAMITE.
 
@@ -94,7 +96,7 @@ class DynamiteModels:
     table: pd.DataFrame
     theta: pd.DataFrame
     done: BoolArray
-    runs: RunTable | None
+    runs: oc.RunTable | None
     report: str
 
 
@@ -148,20 +150,25 @@ def read_dynamite_models(
         if maps is None:
             said.append(_NO_MAPS)
         else:
-            kept = np.isfinite(theta.to_numpy()).all(axis=1)
-            runs = RunTable(
-                theta[kept],
-                maps[kept],
-                kinematics.points,
-                input_names=["x", "y"],
-                outcome_names=list(kinematics.names),
-                units=kinematics.units,
-            )
+            runs = _run_table(theta, maps, kinematics)
             said.append(f"{runs.s - int(runs.failed.sum())} of them with maps")
     report = "; ".join(said)
     if not done.all() or (runs is not None and runs.failed.any()):
         warnings.warn(f"{path}: {report}", OrthocalWarning, stacklevel=2)
     return DynamiteModels(table, theta, done, runs, report)
+
+
+def _run_table(theta: pd.DataFrame, maps: Array, kinematics: Kinematics) -> oc.RunTable:
+    """The models that have a theta as runs."""
+    kept = np.isfinite(theta.to_numpy()).all(axis=1)
+    return oc.RunTable(
+        theta[kept],
+        maps[kept],
+        kinematics.points,
+        input_names=["x", "y"],
+        outcome_names=list(kinematics.names),
+        units=kinematics.units,
+    )
 
 
 def _ecsv(path: Path) -> pd.DataFrame:

@@ -14,17 +14,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+import orthocal as oc
+
 from ..arrays import Array
-from ..calibration import calibrate
-from ..comparison.outcomes import TOGETHER
-from ..emulators.choice import emulate
-from ..emulators.held_out import compare_emulators
 from ..errors import OrthocalError
 from ..files import whole_file
-from ..problem.problem import Problem
-from ..results.posterior import Posterior, load
-from ..runs.table import RunTable
-from .fit_data import GalaxyData
+from .fit_data import TOGETHER, GalaxyData
 from .fit_runs import make_runs, noted
 from .galaxy_config import Sampling
 from .mock import theta_star
@@ -70,13 +65,13 @@ class GalaxyFit:
 
     data: GalaxyData
     settings: Sampling
-    posteriors: dict[FitKey, Posterior] = field(default_factory=dict)
+    posteriors: dict[FitKey, oc.Posterior] = field(default_factory=dict)
     failures: dict[FitKey, str] = field(default_factory=dict)
     held_out: pd.DataFrame = field(default_factory=pd.DataFrame)
     emulators: pd.DataFrame = field(default_factory=pd.DataFrame)
     stars: dict[str, Array] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    runs: RunTable | None = None
+    runs: oc.RunTable | None = None
     emulator: str = ""
     _summaries: dict[FitKey, pd.DataFrame] = field(default_factory=dict, repr=False)
 
@@ -127,7 +122,7 @@ class _Work:
         return [method for method in self.settings.methods if method not in ALONE_ONLY]
 
     @cached_property
-    def runs(self) -> RunTable:
+    def runs(self) -> oc.RunTable:
         assert self.fit.runs is not None
         return self.fit.runs
 
@@ -156,7 +151,7 @@ class _Work:
         self.say(f"emulator: {self.emulator_name}, {self.runs.s} runs")
         names = self.runs.outcome_names
         parts = [
-            RunTable(
+            oc.RunTable(
                 self.runs.theta,
                 np.asarray(self.runs.output)[:, :, k],
                 np.asarray(self.runs.x),
@@ -166,11 +161,11 @@ class _Work:
             )
             for k, name in enumerate(names)
         ]
-        fitted = SideBySide([emulate(part, self.emulator_name) for part in parts], self.runs)
+        fitted = SideBySide([oc.emulate(part, self.emulator_name) for part in parts], self.runs)
         self._took("emulator", started)
         return fitted
 
-    def problem(self, k: int | None) -> Problem:
+    def problem(self, k: int | None) -> oc.Problem:
         if k not in self._problems:
             # the same search for theta_tilde serves all methods
             simulator = self.emulator if k is None else self.emulator.parts[k]
@@ -178,7 +173,7 @@ class _Work:
         return self._problems[k]
 
     @cached_property
-    def _problems(self) -> dict[int | None, Problem]:
+    def _problems(self) -> dict[int | None, oc.Problem]:
         return {}
 
     def make_runs(self) -> None:
@@ -197,7 +192,7 @@ class _Work:
         if not self.stages.there(name, {"runs": runs, "emulators": names, "seed": settings.seed}):
             started = perf_counter()
             self.say(f"emulators: {', '.join(names)} at held-out runs")
-            compared = compare_emulators(self.runs, names, folds=1, seed=settings.seed)
+            compared = oc.compare_emulators(self.runs, names, folds=1, seed=settings.seed)
             for one, why in compared.failures.items():
                 self.say(f"  {one} is left out: {why}")
             with whole_file(self.stages.folder / name) as draft:
@@ -206,15 +201,15 @@ class _Work:
         self.fit.emulators = pd.read_csv(self.stages.folder / name)
 
     def calibrate(self, target: str, k: int | None, method: str) -> None:
-        sampling = {name: getattr(self.settings, name) for name in ("draws", "chains", "warmup", "seed")}
+        sampling = self.settings.chains_and_draws
         name = f"fits/{target.replace(' ', '-')}-{method}.nc"
         if self.stages.there(name, {**self.base, "method": method, **sampling}):
-            self.fit.posteriors[target, method] = load(self.stages.folder / name)
+            self.fit.posteriors[target, method] = oc.load(self.stages.folder / name)
             return
         try:
             problem = self.problem(k)
             started = perf_counter()
-            posterior = noted(lambda: calibrate(problem, method, **sampling), f"{target}, {method}", self.say)
+            posterior = noted(lambda: oc.calibrate(problem, method, **sampling), f"{target}, {method}", self.say)
         except OrthocalError as error:
             self.fit.failures[target, method] = str(error)
             self.say(f"  {target}, {method} failed: {error}")
@@ -230,7 +225,7 @@ class _Work:
         rows = []
         for method in self.joint_methods if count else ():
             name = f"held-out/{method}.json"
-            sampling = {key: getattr(self.settings, key) for key in ("draws", "chains", "warmup", "seed")}
+            sampling = self.settings.chains_and_draws
             if not self.stages.there(name, {**self.base, "method": method, "bins": count, **sampling}):
                 try:
                     started = perf_counter()
@@ -247,7 +242,7 @@ class _Work:
         n, names = len(self.data.x), self.data.kinematics.names
         held = np.zeros(n, dtype=np.bool_)
         held[np.random.default_rng([self.settings.seed, 3]).permutation(n)[:count]] = True
-        posterior = calibrate(self.problem(None).subset(~held), method, **sampling)
+        posterior = oc.calibrate(self.problem(None).subset(~held), method, **sampling)
         predicted = posterior.predict(self.data.x[held], draws=PREDICTED)
         model, total = (predicted[key].mean(("chain", "draw")).values for key in ("model", "mean"))
         y = self.data.kinematics.values
@@ -273,7 +268,7 @@ class _Work:
             self.say("theta_star: where the model comes closest to the truth")
             errors = np.sqrt((data.kinematics.errors**2).mean(axis=0))
             options: dict[str, Any] = {"box": data.box, "seed": self.settings.seed}
-            cheap: Any = OnEmulator(self.emulator, data.x)
+            cheap = OnEmulator(self.emulator, data.x)
             stars = {BY_EMULATOR: theta_star(cheap, truth.maps, errors, starts=8, **options).theta.tolist()}
             # the model is rough: from a start far away the search may end where it should not
             found = theta_star(data.model, truth.maps, errors, starts=[stars[BY_EMULATOR]], **options)

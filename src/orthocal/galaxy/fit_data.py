@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy import stats
+
+import orthocal as oc
 
 from ..arrays import Array, BoolArray, as_floats
 from ..errors import InputError
-from ..problem.domain import Points
-from ..problem.problem import Problem
-from ..runs.table import RunTable
 from .kinematics import Kinematics, PixelMap
 from .mass import PARAMETERS
 from .mock import MockGalaxy
@@ -25,6 +25,8 @@ from .stages import fingerprint
 
 Ranges = Mapping[str, tuple[float, float]]
 INPUTS = ("x", "y")
+#: the name of the fit to all outcomes
+TOGETHER = "all together"
 #: what the parameters are called in figures and tables
 LABELS = {"log10_mbh": "log10 M_BH [Msun]", "ml": "M/L [Msun/Lsun]", "f_dm": "dark-matter fraction"}
 
@@ -68,7 +70,7 @@ class GalaxyData:
     areas: Array
     box: dict[str, tuple[float, float]]
     model: OrbitModel | None = None
-    runs: RunTable | None = None
+    runs: oc.RunTable | None = None
     truth: Truth | None = None
     notes: tuple[str, ...] = ()
 
@@ -87,18 +89,20 @@ class GalaxyData:
         kinematics = self.kinematics
         return fingerprint(self.x, self.areas, kinematics.values, kinematics.errors, [*self.box.items()])
 
-    def problem(self, simulator: Any, k: int | None = None, emulator_error: bool = False) -> Problem:
+    def problem(
+        self, simulator: Callable[[Array, Array], Array], k: int | None = None, emulator_error: bool = False
+    ) -> oc.Problem:
         """The calibration problem of all outcomes, or of outcome ``k`` alone, for a simulator of just these."""
         kinematics = self.kinematics
         columns = slice(None) if k is None else slice(k, k + 1)
-        return Problem(
+        return oc.Problem(
             self.x,
             kinematics.values[:, columns],
             simulator,
             self.priors,
             # every bin counts the same, as in the likelihood: bins are made for errors of about the same size. Where
             # both weigh the bins differently, a small bias leaves theta between their two best ones
-            domain=Points(self.x, np.ones(len(self.x))),
+            domain=oc.Points(self.x, np.ones(len(self.x))),
             y_err=kinematics.errors[:, columns],
             outcome_names=kinematics.names[columns],
             input_names=INPUTS,
@@ -158,7 +162,7 @@ def mode_note(model: OrbitModel, own: bool = True) -> str:
     return said
 
 
-def read_run_file(path: str | Path) -> tuple[RunTable, Array | None, Array | None]:
+def read_run_file(path: str | Path) -> tuple[oc.RunTable, Array | None, Array | None]:
     """An existing table of runs, with y and its errors where the file has them.
 
     ``.npz``: theta (s, p), output (s, n, q), x (n, d), and if there are y and y_err (n, q), theta_names, output_names.
@@ -166,20 +170,20 @@ def read_run_file(path: str | Path) -> tuple[RunTable, Array | None, Array | Non
     """
     file = existing(path, "--table")
     if file.suffix.lower() != ".npz":
-        return _in_order(RunTable.load(file), None, None, path)
+        return _in_order(oc.RunTable.load(file), None, None, path)
     arrays = npz_arrays(file, ("theta", "output", "x"))
     names = [
         [str(one) for one in np.atleast_1d(arrays[key])] if key in arrays else None
         for key in ("theta_names", "output_names")
     ]
-    runs = RunTable(arrays["theta"], arrays["output"], arrays["x"], names[0], None, names[1])
+    runs = oc.RunTable(arrays["theta"], arrays["output"], arrays["x"], names[0], None, names[1])
     field = [as_floats(arrays[key], key) if key in arrays else None for key in ("y", "y_err")]
     return _in_order(runs, field[0], field[1], path)
 
 
 def _in_order(
-    runs: RunTable, y: Array | None, errors: Array | None, path: str | Path
-) -> tuple[RunTable, Array | None, Array | None]:
+    runs: oc.RunTable, y: Array | None, errors: Array | None, path: str | Path
+) -> tuple[oc.RunTable, Array | None, Array | None]:
     """The same with parameters and outcomes in our order, where they bear our names."""
     if runs.ragged or runs.p != 3 or runs.d != 2 or runs.q != 4:
         raise InputError(
@@ -194,14 +198,14 @@ def _in_order(
     for array in (y, errors):
         if array is not None and array.shape != (n, 4):
             raise InputError(f"{path}: y or y_err has shape {array.shape} for {n} bins: give ({n}, 4)")
-    ordered = RunTable(
+    ordered = oc.RunTable(
         runs.theta[:, columns], np.asarray(runs.output)[:, :, outcomes], runs.x, PARAMETERS, INPUTS, Kinematics.names
     )
     y, errors = (None if array is None else array[:, outcomes] for array in (y, errors))
     return ordered, y, errors
 
 
-def ranges_of(runs: RunTable) -> dict[str, tuple[float, float]]:
+def ranges_of(runs: oc.RunTable) -> dict[str, tuple[float, float]]:
     """Parameter -> its range in the runs."""
     ends = zip(runs.theta.min(axis=0), runs.theta.max(axis=0), strict=True)
     return {name: (float(low), float(high)) for name, (low, high) in zip(PARAMETERS, ends, strict=True)}
@@ -243,7 +247,7 @@ def table_data(
     return GalaxyData(title or Path(path).stem, kinematics, x, areas, box, runs=runs, notes=notes)
 
 
-def runs_note(runs: RunTable, path: str | Path) -> str:
+def runs_note(runs: oc.RunTable, path: str | Path) -> str:
     """Where the runs come from."""
     return f"{runs.s} runs that existed already, from {Path(path).name}; how they were made is not known here."
 
@@ -278,7 +282,7 @@ def checked_box(ranges: Ranges) -> dict[str, tuple[float, float]]:
     return box
 
 
-def check_inside(theta: Any, box: Ranges, what: str) -> None:
+def check_inside(theta: ArrayLike, box: Ranges, what: str) -> None:
     """Refuse a theta outside of the box."""
     values = as_floats(theta, what)
     if values.shape != (len(box),):

@@ -11,10 +11,9 @@ from matplotlib.patches import Patch
 from scipy.stats import gaussian_kde
 
 from ..arrays import Array
-from ..comparison.outcomes import TOGETHER
 from ..pages.style import CHAINS, MODEL, STYLE, text
 from .fit import GalaxyFit
-from .fit_data import LABELS
+from .fit_data import LABELS, TOGETHER
 from .maps import map_figure
 
 #: where the densities are drawn

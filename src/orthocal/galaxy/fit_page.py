@@ -10,14 +10,12 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from ..comparison.outcomes import TOGETHER
 from ..files import whole_file
-from ..findings import Finding
 from ..pages.page import rendered
 from ..pages.pictures import Picture, inline_svg
 from ..pages.style import STYLE
-from ..results.figures import pairs_figure
 from .fit import GalaxyFit
+from .fit_data import TOGETHER
 from .fit_figures import fit_maps, posteriors_figure
 from .fit_tables import as_markdown, fit_frame, grids, remarks
 from .stages import write_text
@@ -69,7 +67,7 @@ def _figures(fit: GalaxyFit) -> Iterator[tuple[str, str, str, Figure]]:
     if joint:
         posterior = fit.posteriors[TOGETHER, joint[0]]
         caption = f"The joint posterior of every two parameters from all outcomes, {joint[0]}."
-        yield "pairs", "Pairs", caption, pairs_figure(posterior)
+        yield "pairs", "Pairs", caption, posterior.pairs_figure()
     for method in joint:
         caption = (
             f"All outcomes together, {method}: observed, the posterior mean of the model alone and of model + bias, "
@@ -78,15 +76,16 @@ def _figures(fit: GalaxyFit) -> Iterator[tuple[str, str, str, Figure]]:
         yield f"maps-{method}", f"Maps, {method}", caption, fit_maps(fit, method)
 
 
-def _findings(fit: GalaxyFit) -> Iterator[tuple[str, Finding]]:
+def _findings(fit: GalaxyFit) -> Iterator[tuple[str, object]]:
     """Problems and notes with the fits they were found for, problems first; what several share is said once."""
-    fits: dict[Finding, list[str]] = {}
-    for (target, method), posterior in fit.posteriors.items():
-        for finding in posterior.check():
-            if finding.level != "fine":
-                fits.setdefault(finding, []).append(f"{target} by {method}")
-    for finding in sorted(fits, key=lambda one: one.level != "problem"):
-        names = fits[finding]
+    found = [
+        (finding, f"{target} by {method}")
+        for (target, method), posterior in fit.posteriors.items()
+        for finding in posterior.check()
+        if finding.level != "fine"
+    ]
+    for finding in sorted(dict(found), key=lambda one: one.level != "problem"):
+        names = [name for one, name in found if one == finding]
         yield "all" if len(names) == len(fit.posteriors) > 1 else ", ".join(names), finding
 
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+import orthocal as oc
+
 from ..errors import InputError
 from ..files import whole_file
-from ..runs.table import RunTable
 from .binning import coarse_bins, pixel_map
 from .dynamite import read_dynamite
 from .fit_data import (
@@ -102,7 +103,7 @@ def _with_runs(data: GalaxyData, config: GalaxyFile) -> GalaxyData:
             f"{config.table}: these runs are not at the {len(data.x)} bins of the kinematics (scaled to [-1, 1]²): "
             "give the same --kinematics, --bins and --seed that they were made with"
         )
-    table = RunTable(runs.theta, np.asarray(runs.output), data.x, PARAMETERS, INPUTS, data.kinematics.names)
+    table = oc.RunTable(runs.theta, np.asarray(runs.output), data.x, PARAMETERS, INPUTS, data.kinematics.names)
     box = checked_box({**ranges_of(runs), **config.priors})
     return replace(data, runs=table, box=box, notes=(*data.notes, runs_note(runs, config.needed("table"))))
 

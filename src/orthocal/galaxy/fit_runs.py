@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 
+import orthocal as oc
+
 from ..arrays import Array
-from ..calibration import calibrate
-from ..emulators.choice import emulate
 from ..errors import InputError, OrthocalError, OrthocalWarning
-from ..refinement import next_runs
-from ..runs.campaigns import campaign
-from ..runs.designs import design
-from ..runs.store import RunStore
-from ..runs.table import RunTable
 from .fit_data import INPUTS, GalaxyData, check_inside
 from .galaxy_config import Sampling
 from .mass import PARAMETERS
 from .stages import Stages
 
+Result = TypeVar("Result")
 STORE, REFINED = "runs.db", "refined.json"
 
 
-def make_runs(data: GalaxyData, settings: Sampling, stages: Stages, say: Callable[[str], None]) -> RunTable:
+def make_runs(data: GalaxyData, settings: Sampling, stages: Stages, say: Callable[[str], None]) -> oc.RunTable:
     """All runs, of which those that are there are not made again.
 
     An emulator of runs that are spread over the priors may be good everywhere and yet shift theta by a good part of its
@@ -42,15 +38,15 @@ def make_runs(data: GalaxyData, settings: Sampling, stages: Stages, say: Callabl
     stages.there(STORE, made_with)
     known = stages.read_json(REFINED) if stages.there(REFINED, made_with) else []
     refined = np.reshape(np.array(known, dtype=float), (-1, len(PARAMETERS)))
-    spread = design(data.priors, settings.runs, seed=settings.seed).to_numpy()
+    spread = oc.design(data.priors, settings.runs, seed=settings.seed).to_numpy()
     there, planned = _done(stages), settings.runs + len(refined)
     if there > planned:
         wanted = there - len(refined)
         raise InputError(f"{stages.folder} has more runs already: give --runs {wanted} or more, or another --out")
     say(f"runs: {planned}, of which {there} are there")
 
-    def executed() -> RunTable:
-        return campaign(
+    def executed() -> oc.RunTable:
+        return oc.campaign(
             model,
             pd.DataFrame(np.vstack([spread, refined]), columns=list(PARAMETERS)),
             data.x,
@@ -74,21 +70,18 @@ def make_runs(data: GalaxyData, settings: Sampling, stages: Stages, say: Callabl
     return runs
 
 
-def _wanted(data: GalaxyData, runs: RunTable, n: int, seed: int) -> Array:
-    emulator = emulate(runs, "gp")
-    posterior = calibrate(data.problem(emulator), "pgp", draws=250, seed=seed)
-    return next_runs(posterior, runs, n, seed).to_numpy()
+def _wanted(data: GalaxyData, runs: oc.RunTable, n: int, seed: int) -> Array:
+    emulator = oc.emulate(runs, "gp")
+    posterior = oc.calibrate(data.problem(emulator), "pgp", draws=250, seed=seed)
+    return oc.next_runs(posterior, runs, n, seed).to_numpy()
 
 
 def _done(stages: Stages) -> int:
     path = stages.folder / STORE
-    if not path.is_file():
-        return 0
-    with RunStore(path) as store:
-        return store.status().done
+    return oc.campaign_status(path).done if path.is_file() else 0
 
 
-def noted(run: Callable[[], Any], what: str, say: Callable[[str], None]) -> Any:
+def noted(run: Callable[[], Result], what: str, say: Callable[[str], None]) -> Result:
     """Run, and say its warnings with what they are about."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OrthocalWarning)

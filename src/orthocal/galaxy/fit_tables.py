@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import Array
-from ..comparison.outcomes import TOGETHER
 from ..pages.tables import Grid, summary_rows
 from .fit import BY_EMULATOR, FitKey, GalaxyFit
+from .fit_data import TOGETHER
 
 #: beyond these a fit's draws are not to be trusted
 MOST_RHAT, LEAST_ESS = 1.05, 100.0

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
-from ..emulators.fitting import EMULATORS
+import orthocal as oc
+
 from ..errors import ConfigError
-from ..methods import method_by_name
+from ..sections import Section, checked_sections, read_toml
 from .mass import PARAMETERS
 from .model import RIDGE
 
 METHODS = ("pgp", "pbart", "ogp")
 #: ranges of the priors where none are given: wide enough for most early-type galaxies
 BOX = {"log10_mbh": (6.0, 10.0), "ml": (1.0, 8.0), "f_dm": (0.0, 0.5)}
-Kind = TypeVar("Kind", bound="Sampling")
 #: files that are named relative to the TOML file
 _PATHS = ("kinematics", "light", "table", "bin_map", "out")
 
 
-class Sampling(BaseModel):
+class Sampling(Section):
     """What every fit has."""
-
-    model_config = ConfigDict(extra="forbid")
 
     out: str = "galaxy"
     runs: int = Field(default=400, ge=4)
@@ -44,23 +41,28 @@ class Sampling(BaseModel):
     redo: bool = False
 
     @property
+    def chains_and_draws(self) -> dict[str, Any]:
+        """What ``oc.calibrate`` is given."""
+        return {"draws": self.draws, "chains": self.chains, "warmup": self.warmup, "seed": self.seed}
+
+    @property
     def compared(self) -> list[str]:
         """The emulators to compare: those that were named, all where the best is wanted, or the one that is used."""
         if self.compare is not None and (self.compare or self.emulator != "auto"):
             return self.compare
-        return list(EMULATORS) if self.emulator == "auto" else [self.emulator]
+        return list(oc.emulators.EMULATORS) if self.emulator == "auto" else [self.emulator]
 
     @field_validator("methods", "compare", mode="before")
     @classmethod
-    def _list(cls, value: Any) -> Any:
+    def _list(cls, value: object) -> object:
         if value == "none":
             return []
         return [one.strip() for one in value.split(",") if one.strip()] if isinstance(value, str) else value
 
     @field_validator("emulator", "compare")
     @classmethod
-    def _emulators(cls, value: Any) -> Any:
-        known = [*EMULATORS, "auto"] if isinstance(value, str) else list(EMULATORS)
+    def _emulators(cls, value: str | list[str] | None) -> str | list[str] | None:
+        known = [*oc.emulators.EMULATORS, "auto"] if isinstance(value, str) else list(oc.emulators.EMULATORS)
         for one in [value] if isinstance(value, str) else value or []:
             if one not in known:
                 raise ValueError(f"there is no emulator {one!r}: they are {', '.join(known)}")
@@ -70,7 +72,7 @@ class Sampling(BaseModel):
     @classmethod
     def _known(cls, value: list[str]) -> list[str]:
         for one in value:
-            method_by_name(one)
+            oc.methods.method_by_name(one)
         return list(dict.fromkeys(value))
 
 
@@ -93,18 +95,18 @@ class GalaxyFile(Sampling):
     mode: Literal["frozen", "refit"] = "frozen"
     theta0: list[float] | None = None
     ridge: float = Field(default=RIDGE, gt=0)
-    priors: dict[str, tuple[float, float]] = {}
+    priors: dict[str, tuple[float, float]] = Field(default_factory=dict)
     table: str | None = None
     bin_map: str | None = None
 
     @field_validator("theta0", mode="before")
     @classmethod
-    def _numbers(cls, value: Any) -> Any:
+    def _numbers(cls, value: object) -> object:
         return value.split(",") if isinstance(value, str) else value
 
     @field_validator("priors", mode="before")
     @classmethod
-    def _ranges(cls, value: Any) -> Any:
+    def _ranges(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
         ranges = {}
@@ -141,25 +143,11 @@ def settings_from(file: Path | None, options: Mapping[str, Any]) -> GalaxyFile:
     """The settings of a TOML file, which given options overrule."""
     content: dict[str, Any] = {}
     if file is not None:
-        try:
-            content = tomllib.loads(file.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(f"cannot read {file}: {error.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{file} is not valid TOML: {error}") from None
+        content = read_toml(file)
         for name in _PATHS:
             if isinstance(content.get(name), str):
                 content[name] = str(file.parent / content[name])
     content |= {
         name: str(value) if isinstance(value, Path) else value for name, value in options.items() if value is not None
     }
-    return checked(GalaxyFile, content, "options" if file is None else str(file))
-
-
-def checked(kind: type[Kind], content: Mapping[str, Any], source: str) -> Kind:
-    """The settings, or an error that names what does not fit."""
-    try:
-        return kind.model_validate(dict(content))
-    except ValidationError as error:
-        said = {".".join(str(part) for part in one["loc"]) + ": " + one["msg"] for one in error.errors()}
-        raise ConfigError(f"{source}: " + "; ".join(sorted(said))) from None
+    return checked_sections(GalaxyFile, content, "options" if file is None else str(file))

@@ -7,9 +7,9 @@ inclination i (90 degrees is edge-on) this is an oblate body, axis ratio q_j = s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
 from ..arrays import Array, as_floats
@@ -134,17 +134,17 @@ class MultiGaussian:
 
 
 def fit_light(
-    x: Any,
-    y: Any,
-    flux: Any,
+    x: ArrayLike,
+    y: ArrayLike,
+    flux: ArrayLike,
     total_luminosity: float,
     distance: float,
     *,
     half_light_radius: float | None = None,
     psf_sd: float = 0.0,
     pixel: float = 0.0,
-    sds: Any = None,
-    axis_ratios: Any = AXIS_RATIOS,
+    sds: ArrayLike | None = None,
+    axis_ratios: ArrayLike = AXIS_RATIOS,
 ) -> MultiGaussian:
     """The non-negative sum of Gaussians that fits a map of the flux best, in relative residuals.
 

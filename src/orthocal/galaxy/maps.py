@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -13,6 +13,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike
 from scipy.spatial import Delaunay, QhullError, Voronoi, cKDTree
 
 from ..arrays import Array, BoolArray, IntArray, as_columns, as_floats, checked_names
@@ -37,8 +38,8 @@ class _Cells(NamedTuple):
 
 
 def map_figure(
-    bins: Kinematics | Any,
-    maps: Mapping[str, Any] | Any,
+    bins: Kinematics | ArrayLike,
+    maps: Mapping[str, ArrayLike] | ArrayLike,
     pixel_map: PixelMap | None = None,
     names: Sequence[str] | None = None,
     units: Mapping[str, str] | None = None,
@@ -71,7 +72,10 @@ def map_figure(
 
 
 def _described(
-    bins: Any, pixel_map: PixelMap | None, names: Sequence[str] | None, units: Mapping[str, str] | None
+    bins: Kinematics | ArrayLike,
+    pixel_map: PixelMap | None,
+    names: Sequence[str] | None,
+    units: Mapping[str, str] | None,
 ) -> tuple[Array, PixelMap | None, Sequence[str] | None, Mapping[str, str]]:
     if isinstance(bins, Kinematics):
         pixel_map = bins.pixel_map if pixel_map is None else pixel_map
@@ -83,7 +87,7 @@ def _described(
     return points, pixel_map, names, units or {}
 
 
-def _checked_maps(maps: Mapping[str, Any] | Any, n: int) -> dict[str, Array]:
+def _checked_maps(maps: Mapping[str, ArrayLike] | ArrayLike, n: int) -> dict[str, Array]:
     if not isinstance(maps, Mapping):
         stack = as_floats(maps, "maps")
         if stack.ndim != 3 or not 1 <= len(stack) <= len(COLUMNS):

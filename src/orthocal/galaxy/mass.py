@@ -13,9 +13,10 @@ Lengths are in arcsec, velocities in km/s, masses in Msun.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.interpolate import RectBivariateSpline
 from scipy.special import erf
 
@@ -40,7 +41,7 @@ class Gravity(NamedTuple):
     table: Array
     shape: Array
 
-    def at(self, R: Any, z: Any) -> tuple[Array, Array, Array]:
+    def at(self, R: ArrayLike, z: ArrayLike) -> tuple[Array, Array, Array]:
         """Phi [(km/s)^2] and the accelerations along R and z [(km/s)^2 / arcsec] at points (n,)."""
         across, up = np.broadcast_arrays(np.asarray(R, dtype=float), np.asarray(z, dtype=float))
         out = potentials_and_forces(across.ravel(), up.ravel(), self.table, self.shape)
@@ -94,7 +95,7 @@ class MassModel:
         self._grid = _grid(self.sds)
         self._stars = _bicubic(self._grid, self._star_potential())
 
-    def gravity(self, theta: Any) -> Gravity:
+    def gravity(self, theta: ArrayLike) -> Gravity:
         """The potential at ``theta`` (3,)."""
         log_mbh, ml, fraction = checked_theta(theta)
         log_r, c = self._grid
@@ -142,7 +143,7 @@ class MassModel:
         return np.asarray(np.sqrt(2 / np.pi) * self.newton * total)
 
 
-def checked_theta(theta: Any) -> tuple[float, float, float]:
+def checked_theta(theta: ArrayLike) -> tuple[float, float, float]:
     """theta as three numbers, or an error that says which is not possible."""
     values = as_floats(theta, "theta")
     if values.shape != (3,) or not np.isfinite(values).all():

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from functools import partial
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import least_squares
 from scipy.stats import qmc
 
@@ -76,8 +78,8 @@ def mock_galaxy(
     settings: OrbitSettings | Literal["full", "small"] = "full",
     nbin: int = 105,
     *,
-    theta_true: Any = THETA_TRUE,
-    theta_0: Any = THETA_0,
+    theta_true: ArrayLike = THETA_TRUE,
+    theta_0: ArrayLike = THETA_0,
     mode: Literal["frozen", "refit"] = "frozen",
     seed: int = 16,
 ) -> MockGalaxy:
@@ -135,7 +137,7 @@ def _finer(settings: OrbitSettings) -> OrbitSettings:
     )
 
 
-def _true_maps(light: MultiGaussian, bins: Bins, theta: Any, settings: OrbitSettings) -> Array:
+def _true_maps(light: MultiGaussian, bins: Bins, theta: ArrayLike, settings: OrbitSettings) -> Array:
     mass = MassModel(light, DISTANCE, INCLINATION, HALO_RADIUS)
     orbits = OrbitLibrary(light, bins, INCLINATION, 0.0, settings)
     library = orbits.run(mass.gravity(theta))
@@ -153,6 +155,21 @@ def _errors(bins: Bins) -> Array:
     return np.tile([5.0, 5.5, 0.02, 0.02], (len(bins), 1))
 
 
+class MapModel(Protocol):
+    """What ``theta_star`` needs of a model."""
+
+    @property
+    def x(self) -> Array:
+        """The bins, (nbin, 2)."""
+
+    @property
+    def theta_0(self) -> Array | None:
+        """Where to start, if there is such a place."""
+
+    def __call__(self, x: Array, theta: Array) -> Array:
+        """v, sigma, h3, h4 at the bins, (nbin, 4)."""
+
+
 class ThetaStar(NamedTuple):
     """Where the loss is least.
 
@@ -167,13 +184,13 @@ class ThetaStar(NamedTuple):
 
 
 def theta_star(
-    model: OrbitModel,
-    truth: Any,
-    errors: Any,
+    model: MapModel,
+    truth: ArrayLike,
+    errors: ArrayLike,
     box: Box | None = None,
     *,
-    weights: Any = None,
-    starts: Any = 3,
+    weights: ArrayLike | None = None,
+    starts: int | ArrayLike = 3,
     step: float = 0.04,
     seed: int = 1,
 ) -> ThetaStar:
@@ -214,21 +231,24 @@ def theta_star(
             raise NonFiniteError(f"the model fails at theta={low + unit * (high - low)}: give a smaller box")
         return np.asarray(difference.ravel())
 
-    def slopes(unit: Array) -> Array:
-        ends = [np.clip(unit + side * step * np.eye(3), 0, 1) for side in (-1, 1)]
-        widths = np.diagonal(ends[1] - ends[0])
-        return np.stack([residual(b) - residual(a) for a, b in zip(*ends, strict=True)], axis=1) / widths
-
-    if np.ndim(starts):
-        begin = np.clip((np.atleast_2d(as_floats(starts, "starts")) - low) / (high - low), 0.01, 0.99)
-    else:
+    slopes = partial(_slopes, residual, step)
+    if isinstance(starts, int | np.integer):
         centre = np.full(3, 0.5) if model.theta_0 is None else np.clip((model.theta_0 - low) / (high - low), 0.05, 0.95)
         begin = np.vstack([centre, 0.15 + 0.7 * np.random.default_rng(seed).random((starts - 1, 3))])
+    else:
+        begin = np.clip((np.atleast_2d(as_floats(starts, "starts")) - low) / (high - low), 0.01, 0.99)
     fits = [least_squares(residual, start, slopes, bounds=(0, 1), ftol=1e-3, xtol=1e-3, max_nfev=12) for start in begin]
     fits.sort(key=lambda fit: float(fit.cost))
     minima = [(low + fit.x * (high - low), 2 * float(fit.cost)) for fit in fits]
     unit, loss, curvature = _refined(residual, fits[0].x, step)
     return ThetaStar(low + unit * (high - low), loss, minima, curvature / np.outer(high - low, high - low))
+
+
+def _slopes(residual: Callable[[Array], Array], step: float, unit: Array) -> Array:
+    """Central differences of the residual over ``step`` to either side, shorter where the box ends, (m, 3)."""
+    ends = [np.clip(unit + side * step * np.eye(3), 0, 1) for side in (-1, 1)]
+    widths = np.diagonal(ends[1] - ends[0])
+    return np.stack([residual(b) - residual(a) for a, b in zip(*ends, strict=True)], axis=1) / widths
 
 
 def _refined(residual: Callable[[Array], Array], centre: Array, step: float) -> tuple[Array, float, Array]:

@@ -6,6 +6,7 @@ import hashlib
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
 from ..arrays import Array, IntArray, as_columns, as_floats
@@ -60,13 +61,13 @@ class OrbitModel:
         self,
         light: MultiGaussian,
         bins: Bins,
-        kinematics: Any,
-        errors: Any,
+        kinematics: ArrayLike,
+        errors: ArrayLike,
         *,
         distance: float,
         inclination: float,
         position_angle: float = 0.0,
-        theta_0: Any = None,
+        theta_0: ArrayLike | None = None,
         mode: Literal["frozen", "refit"] = "frozen",
         settings: OrbitSettings | Literal["full", "small"] = "full",
         halo_radius: float = 20.0,
@@ -114,7 +115,7 @@ class OrbitModel:
         rows = kinematic_rows(self.orbits, library, self.kinematics, self.errors)
         return fit_weights(together(light_rows(self.orbits, library), rows), self.ridge)
 
-    def __call__(self, x: Any, theta: Any) -> Array:
+    def __call__(self, x: ArrayLike, theta: ArrayLike) -> Array:
         """v, sigma, h3, h4 at the bins ``x`` (m, 2), in arcsec or scaled as ``self.x``: (m, 4).
 
         NaN where the model fails; an error where ``x`` are no bins or ``theta`` is not possible.
@@ -127,7 +128,7 @@ class OrbitModel:
             return np.full((len(rows), 4), np.nan)
         return gauss_hermite(light, self.settings.velocity, self.settings.channel**2 / 6)[rows]
 
-    def losvds(self, theta: Any) -> Array:
+    def losvds(self, theta: ArrayLike) -> Array:
         """Light in bins and velocity channels, (nbin, nv), as a share of the galaxy's."""
         gravity = self.mass.gravity(theta)
         if self.mode == "frozen":
@@ -147,7 +148,7 @@ class OrbitModel:
             _ = self.weights
         return self.__dict__.copy()
 
-    def _rows(self, x: Any) -> IntArray:
+    def _rows(self, x: ArrayLike) -> IntArray:
         """Which bins the rows of ``x`` are."""
         given = as_columns(x, "x")
         if given.shape[1] == 2 and np.isfinite(given).all():
@@ -161,7 +162,7 @@ class OrbitModel:
         )
 
 
-def _checked_kinematics(kinematics: Any, errors: Any, nbin: int) -> tuple[Array, Array]:
+def _checked_kinematics(kinematics: ArrayLike, errors: ArrayLike, nbin: int) -> tuple[Array, Array]:
     values, sds = as_floats(kinematics, "kinematics"), as_floats(errors, "errors")
     for name, array in (("kinematics", values), ("errors", sds)):
         if array.shape != (nbin, 4):
@@ -178,7 +179,7 @@ def _checked_kinematics(kinematics: Any, errors: Any, nbin: int) -> tuple[Array,
     return values, sds
 
 
-def _digest(*parts: Any) -> str:
+def _digest(*parts: Array | IntArray | str) -> str:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part.encode() if isinstance(part, str) else np.ascontiguousarray(part).tobytes())

@@ -7,9 +7,10 @@ the dithers, are followed for some periods and averaged. Every cell has a copy t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -181,7 +182,7 @@ class OrbitLibrary:
 
     def launch(self, gravity: Gravity) -> Array:
         """Where the orbits start: R, z, L_z, period, energy, (n dithers, 5)."""
-        with _compiling(launch):
+        with _compiling(launch.signatures):
             # orbits of the same energy and L_z next to each other, and then back in their order
             order = np.lexsort(self.starts.T[[2, 1, 0]])
             orbits = np.empty((len(order), 5))
@@ -192,7 +193,7 @@ class OrbitLibrary:
         """Every cell by itself."""
         settings, grid = self.settings, self.grid
         orbits = self.launch(gravity)
-        with _compiling(library):
+        with _compiling(library.signatures):
             seen, inside, drift, _ = library(
                 orbits,
                 settings.dithers**3,
@@ -217,7 +218,7 @@ class OrbitLibrary:
         settings = self.settings
         forward, backward = np.array(weights, dtype=float).reshape(2, settings.cells)
         orbits = self.launch(gravity)
-        with _compiling(superpose):
+        with _compiling(superpose.signatures):
             sky, drift = superpose(
                 orbits,
                 settings.dithers**3,
@@ -240,9 +241,9 @@ class OrbitLibrary:
         return path, float(drift)
 
 
-def _compiling(kernel: Any) -> AbstractContextManager[None]:
-    """Say so where the first call of a kernel compiles it."""
-    if kernel.signatures:
+def _compiling(signatures: Sequence[object]) -> AbstractContextManager[None]:
+    """Say so where the first call of a kernel, which has no signatures yet, compiles it."""
+    if signatures:
         return nullcontext()
     return announced("compiling the orbits for their first use, some seconds, once")
 

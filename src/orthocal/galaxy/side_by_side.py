@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+import orthocal as oc
+
 from ..arrays import Array, BoolArray
-from ..emulators import Emulator
-from ..runs.table import RunTable
 
 
 class SideBySide:
     """Emulators of one outcome each, as one of all: f_hat (m, q) and its gradient (m, q, p)."""
 
-    def __init__(self, parts: list[Emulator], runs: RunTable) -> None:
+    def __init__(self, parts: list[oc.emulators.Emulator], runs: oc.RunTable) -> None:
         self.parts, self.runs = parts, runs
         self.smooth = all(part.smooth for part in parts)
         self.has_variance = all(part.has_variance for part in parts)
 
-    def __call__(self, x: Any, theta: Any) -> Array:
+    def __call__(self, x: Array, theta: Array) -> Array:
         return np.concatenate([part(x, theta) for part in self.parts], axis=1)
 
-    def gradient(self, x: Any, theta: Any) -> Array:
+    def gradient(self, x: Array, theta: Array) -> Array:
         return np.concatenate([part.gradient(x, theta) for part in self.parts], axis=1)
 
-    def variance(self, x: Any, theta: Any) -> Array:
+    def variance(self, x: Array, theta: Array) -> Array:
         return np.concatenate([part.variance(x, theta) for part in self.parts], axis=1)
 
-    def outside(self, theta: Any) -> BoolArray:
+    def outside(self, theta: Array) -> BoolArray:
         return self.parts[0].outside(theta)
 
 

@@ -16,7 +16,7 @@ from ..files import whole_file
 SETTINGS = "settings.json"
 
 
-def fingerprint(*parts: Any) -> str:
+def fingerprint(*parts: object) -> str:
     """Twelve letters that change with the contents of arrays and texts."""
     total = hashlib.sha256()
     for part in parts:
@@ -50,7 +50,7 @@ class Stages:
             raise InputError(f"cannot make the folder {self.folder}: {error.strerror}") from None
         self._known = self._read()
 
-    def there(self, name: str, settings: Mapping[str, Any]) -> bool:
+    def there(self, name: str, settings: Mapping[str, object]) -> bool:
         """Whether the file ``name`` is there, made with these settings; an error where it was made with others."""
         path, wanted = self.folder / name, json.loads(json.dumps(dict(settings)))
         before = self._known.get(name)
@@ -68,7 +68,7 @@ class Stages:
         path.parent.mkdir(exist_ok=True)
         return path.exists()
 
-    def write_json(self, name: str, value: Any) -> None:
+    def write_json(self, name: str, value: object) -> None:
         """Write the file of a stage."""
         write_text(self.folder / name, json.dumps(value, indent=1))
 
@@ -79,7 +79,7 @@ class Stages:
         except (OSError, ValueError):
             raise FileError(f"{self.folder / name} is damaged: remove it, and the same command makes it anew") from None
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> dict[str, object]:
         if not (self.folder / SETTINGS).exists():
             return {}
         known = self.read_json(SETTINGS)
@@ -87,7 +87,7 @@ class Stages:
             raise FileError(f"{self.folder / SETTINGS} is damaged: give another --out")
         return known
 
-    def _note(self, name: str, settings: dict[str, Any]) -> None:
+    def _note(self, name: str, settings: dict[str, object]) -> None:
         self._known[name] = settings
         self.write_json(SETTINGS, self._known)
 
@@ -99,13 +99,13 @@ def write_text(path: Path, text: str) -> Path:
     return path
 
 
-def _differences(before: Any, now: dict[str, Any]) -> str:
+def _differences(before: object, now: dict[str, object]) -> str:
     if not isinstance(before, dict):
         return "nothing is known of them"
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     return "; ".join(f"{name} {_short(before.get(name))}, now {_short(now.get(name))}" for name in names)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = "not given" if value is None else value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

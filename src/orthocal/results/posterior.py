@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,9 @@ from .check import findings
 from .curves import domain_curves
 from .predict import Predictor, prediction_at_data, prepared_samplers, restored_samplers
 from .record import Record
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: draws behind the curves of the report
 CURVE_DRAWS = 400
@@ -121,6 +124,12 @@ class Posterior:
         """
         _ = self.curves
         return store.save(self.data, path)
+
+    def pairs_figure(self) -> Figure:
+        """The joint posterior of every two parameters."""
+        from .figures import pairs_figure
+
+        return pairs_figure(self.record)
 
     def report(self, path: str | Path) -> Path:
         """Write one self-contained HTML page."""

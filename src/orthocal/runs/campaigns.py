@@ -100,6 +100,12 @@ def campaign(
         return runs.table(names, dict(units or {}))
 
 
+def campaign_status(store: str | Path) -> Status:
+    """How far the campaign of ``store`` is: how many runs are done, failed and missing, their mean time, and errors."""
+    with RunStore(store) as runs:
+        return runs.status()
+
+
 def campaign_plan(
     simulator: Any, design: Any, x: Any, parameter_names: Names = None, input_names: Names = None
 ) -> Plan:

@@ -1,0 +1,62 @@
+"""Sections of a TOML file: tables whose keys are known, with what does not fit in our words."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from .errors import ConfigError
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+
+class Section(BaseModel):
+    """A table of the file; keys that are not known are refused by name."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+Kind = TypeVar("Kind", bound=Section)
+#: one name, or a list of them
+Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+
+
+def read_sections(path: str | Path, kind: type[Kind]) -> Kind:
+    """Read and check a whole file."""
+    return checked_sections(kind, read_toml(path), path)
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """What a file says, unchecked."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+
+
+def checked_sections(kind: type[Kind], content: Mapping[str, Any], source: str | Path) -> Kind:
+    """The settings, or an error that names what does not fit, and where it was said."""
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        raise ConfigError(f"{source}: " + "; ".join(sorted({_in_words(one) for one in error.errors()}))) from None
+
+
+def _in_words(error: ErrorDetails) -> str:
+    """One pydantic error in our words."""
+    # which of several types was tried is no part of the place
+    place = ".".join(str(part) for part in error["loc"] if not str(part).startswith(("list", "literal", "float")))
+    if error["type"] == "extra_forbidden":
+        return f"unknown key {place!r}"
+    if error["type"] == "missing":
+        return f"missing key {place!r}"
+    if error["type"] == "value_error":
+        return f"{place}: {error['ctx']['error']}"
+    return f"{place}: {error['msg'][0].lower()}{error['msg'][1:]}"
