@@ -78,6 +78,7 @@ class Emulator:
     def __init__(self, name: str, runs: RunTable) -> None:
         self.name = name
         self.runs = runs
+        self.parameter_names = runs.parameter_names
         self._hull = Hull(runs.theta)
         self.smooth = True
         self.steps = np.zeros(runs.p)

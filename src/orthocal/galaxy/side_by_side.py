@@ -16,6 +16,7 @@ class SideBySide:
 
     def __init__(self, parts: list[Emulator], runs: RunTable) -> None:
         self.parts, self.runs = parts, runs
+        self.parameter_names = runs.parameter_names
         self.smooth = all(part.smooth for part in parts)
         self.has_variance = all(part.has_variance for part in parts)
 

@@ -15,6 +15,7 @@ from ..arrays import Array, IntArray
 from ..bias import BiasSampler
 from ..errors import InputError, SimulatorError
 from ..problem.data import new_inputs
+from ..problem.emulator import EmulatorLike
 from ..problem.parameters import Support
 from ..problem.simulator import BoundSimulator
 from ..progress import progress_shown
@@ -69,10 +70,9 @@ class Posterior:
         return int(self.data["observed_data"].sizes["outcome"])
 
     @property
-    def emulator(self) -> Any:
+    def emulator(self) -> EmulatorLike | None:
         """The emulator that took the simulator's place, or None."""
-        simulator = None if self._simulator is None else self._simulator.given
-        return simulator if hasattr(simulator, "runs") else None
+        return None if self._simulator is None else self._simulator.emulator
 
     @property
     def theta(self) -> Array:
