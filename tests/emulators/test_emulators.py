@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import qmc, uniform
 
 import orthocal as oc
-from orthocal.emulators.fitting import EMULATORS
+from orthocal.emulators import EMULATORS
 from orthocal.errors import InputError, OrthocalWarning
 
 #: small, so that the whole suite stays fast

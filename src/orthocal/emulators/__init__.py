@@ -1,6 +1,10 @@
-"""Emulators: an expensive simulator becomes a cheap one with a gradient. A new one is a file, and a line here."""
+"""Emulators: an expensive simulator becomes a cheap one with a gradient. A new one is a file, and a line here.
+
+Messages and comparisons list them in this order.
+"""
 # ruff: noqa: I001
 
+from .base import EMULATORS as EMULATORS
 from .base import Emulator as Emulator
 from .base import Regressor as Regressor
 from .gp import GP as GP

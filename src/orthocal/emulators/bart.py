@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ..arrays import Array
-from ..errors import InputError
 from ..progress import announced
 from ..regression.bart import BARTSampler, BARTSettings, Forest
 from ..regression.bart_kernels import evaluate
+from .base import Layout, Settings, listed
 from .cut_kernels import move_cuts
 from .lookup import MOST_BYTES, Lookup, Packed
 from .sampled_regression import Chain, check_rows, check_whole, keeps_from, noise_prior, run_chains
@@ -19,8 +20,9 @@ from .sampled_regression import Chain, check_rows, check_whole, keeps_from, nois
 MOST_WORK, MOST_THIN = 1e8, 10
 
 
+@listed
 @dataclass(frozen=True)
-class BART:
+class BART(Settings):
     """target = sum of trees + N(0, noise variance) (Chipman, George, McCulloch 2010): the mean over the draws.
 
     Each target has a chain of its own. Cut points lie evenly over the range of each input, between the values of a
@@ -61,7 +63,9 @@ class BART:
     least: int = 5
     seed: int = 0
 
-    layout = "stacked"
+    name: ClassVar[str] = "bart"
+    words: ClassVar[str] = "the posterior mean of a sum of trees"
+    layout: ClassVar[Layout] = "stacked"
 
     def __post_init__(self) -> None:
         thin = 1 if self.thin is None else self.thin
@@ -95,9 +99,6 @@ class BART:
             chains.append(Chain(sampler, rng, target, noise_prior(inputs, target), keeps, move))
         run_chains([chain for chain in chains if chain is not None], self.burn + self.draws * thin)
         return FittedBART(self, high - low, cut_points, offset, chains)
-
-    def predict(self, inputs: Array) -> Array:
-        raise InputError("these trees have not been fitted: call fit, and predict of what it returns")
 
     def _sweeps_a_draw(self, rows: int) -> int:
         if self.thin is not None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ..arrays import Array, IntArray
-from ..errors import InputError
 from ..progress import announced
 from ..regression.bmars import BMARSSampler, BMARSSettings
 from ..regression.bmars_kernels import evaluate
+from .base import Layout, Settings, listed
 from .bmars_mean_kernels import basis_slopes, basis_values, mean_slopes, mean_values
 from .sampled_regression import Chain, check_rows, check_whole, keeps_from, noise_prior, run_chains
 
@@ -19,8 +19,9 @@ from .sampled_regression import Chain, check_rows, check_whole, keeps_from, nois
 NOISE_SHARE = 0.1
 
 
+@listed
 @dataclass(frozen=True)
-class BMARS:
+class BMARS(Settings):
     """target = sum of products of hinges + N(0, noise variance): the posterior mean over the draws.
 
     Each target has a chain of its own, with the prior of ``oc.bias.BMARS``. The noise is what the basis functions leave
@@ -58,7 +59,9 @@ class BMARS:
     least: int = 5
     seed: int = 0
 
-    layout = "components"
+    name: ClassVar[str] = "bmars"
+    words: ClassVar[str] = "the posterior mean of adaptive splines"
+    layout: ClassVar[Layout] = "components"
 
     def __post_init__(self) -> None:
         check_whole("BMARS", {"draws": (self.draws, 1), "burn": (self.burn, 0), "thin": (self.thin, 1)})
@@ -88,9 +91,6 @@ class BMARS:
             fitted.predict(inputs[:1])
             fitted.gradient(inputs[:1])
         return fitted
-
-    def predict(self, inputs: Array) -> Array:
-        raise InputError("these splines have not been fitted: call fit, and predict of what it returns")
 
     def _prior(self) -> BMARSSettings:
         return BMARSSettings(self.moves, self.order, self.degree, self.most, self.least)

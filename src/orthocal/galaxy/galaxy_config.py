@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from ..emulators.fitting import EMULATORS
+from ..emulators import EMULATORS
 from ..errors import ConfigError
 from ..methods import method_by_name
 from .mass import PARAMETERS
