@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import Array
 from ..progress import announced
 from ..regression.bart import BARTSampler, BARTSettings, Forest
-from ..regression.bart_kernels import evaluate
+from ..regression.tree_kernels import evaluate
 from .base import Layout, Settings, listed
 from .cut_kernels import move_cuts
 from .lookup import MOST_BYTES, Lookup, Packed

@@ -20,7 +20,7 @@ MOST_BYTES = 512 * 2**20
 
 
 class Packed(NamedTuple):
-    """The trees of all draws of one target, one after the other: see ``bias.bart_kernels.pack``."""
+    """The trees of all draws of one target, one after the other: see ``regression.tree_kernels.pack``."""
 
     kind: Any
     value: Array

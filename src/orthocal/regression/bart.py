@@ -9,15 +9,16 @@ import numpy as np
 
 from ..arrays import Array, IntArray
 from ..errors import InputError
-from .bart_kernels import FREE, LEAF, PARENT, SLOTS, evaluate, pack, sweep
+from .bart_kernels import sweep
 from .compiled import CompiledSampler
+from .tree_kernels import FREE, LEAF, PARENT, SLOTS, evaluate, pack
 
 #: bins are bytes
 MOST_CUTS = 255
 
 
 class Forest(NamedTuple):
-    """The trees of one chain, changed in place by a sweep; see ``bart_kernels`` for the layout."""
+    """The trees of one chain, changed in place by a sweep; see ``tree_kernels`` for the layout."""
 
     nodes: Any
     mu: Array

@@ -10,14 +10,15 @@ import numpy as np
 from ..arrays import Array, IntArray
 from ..errors import InputError
 from .compiled import CompiledSampler
-from .softbart_kernels import FREE, LEAF, PARENT, SLOTS, evaluate, pack, sweep
+from .soft_tree_kernels import FREE, LEAF, PARENT, SLOTS, evaluate, pack
+from .softbart_kernels import sweep
 
 #: sweeps from stumps before the first draw, with equal shares of the splitting variables
 START_SWEEPS = 50
 
 
 class SoftForest(NamedTuple):
-    """The trees of one chain, changed in place by a sweep; see ``softbart_kernels`` for the layout."""
+    """The trees of one chain, changed in place by a sweep; see ``soft_tree_kernels`` for the layout."""
 
     nodes: Any
     cut: Array
