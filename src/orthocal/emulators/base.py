@@ -8,9 +8,10 @@ of runs, and outputs of the predictions. ``Foreign`` makes a regressor of any ob
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..arrays import Array, BoolArray, IntArray, as_columns, as_floats
 from ..errors import InputError
@@ -166,22 +167,22 @@ class Emulator:
         self.has_variance = len(self._with_variance) == len(fitted)
         self.steps = np.zeros(runs.p) if self.smooth else self._found_steps(fitted)
 
-    def __call__(self, x: Any, theta: Any) -> Array:
+    def __call__(self, x: ArrayLike, theta: ArrayLike) -> Array:
         """f_hat at points x (m, d), or (m,) for one input, and theta (p,), (m, q)."""
         return self.mean(self._points(x), self._one_theta(theta))
 
-    def gradient(self, x: Any, theta: Any) -> Array:
+    def gradient(self, x: ArrayLike, theta: ArrayLike) -> Array:
         """df_hat/dtheta, (m, q, p)."""
         points, one = self._points(x), self._one_theta(theta)
         return self.slope(points, one) if self.smooth else self._difference(points, one)
 
-    def variance(self, x: Any, theta: Any) -> Array:
+    def variance(self, x: ArrayLike, theta: ArrayLike) -> Array:
         """Variance of the emulator's error, (m, q)."""
         if not self.has_variance:
             raise InputError(f"the emulator {self.name!r} has no variance: take one that has, for instance 'gp'")
         return self.error_var(self._points(x), self._one_theta(theta))
 
-    def outside(self, theta: Any) -> BoolArray:
+    def outside(self, theta: ArrayLike) -> BoolArray:
         """Which of theta (c, p) lie outside of the convex hull of the runs."""
         return self._hull.outside(np.atleast_2d(as_floats(theta, "theta")))
 
@@ -213,13 +214,13 @@ class Emulator:
             columns.append(change / width if width > 0 else np.zeros_like(change))
         return np.stack(columns, axis=-1)
 
-    def _points(self, x: Any) -> Array:
+    def _points(self, x: ArrayLike) -> Array:
         points = as_columns(x, "x")
         if points.shape[1] != self.runs.d:
             raise InputError(f"x has {points.shape[1]} columns: the runs have {self.runs.d} inputs")
         return points
 
-    def _one_theta(self, theta: Any) -> Array:
+    def _one_theta(self, theta: ArrayLike) -> Array:
         one = np.atleast_1d(as_floats(theta, "theta"))
         if one.shape != (self.runs.p,):
             raise InputError(f"theta has shape {one.shape}: the runs have {self.runs.p} parameters")

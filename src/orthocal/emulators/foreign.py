@@ -25,10 +25,10 @@ def learner(module: str) -> Any:
 class FitPredict(Protocol):
     """A model of one target: learns (N,) from inputs (N, k), and predicts (M,)."""
 
-    def fit(self, inputs: Any, target: Any, /) -> Any:
+    def fit(self, inputs: Array, target: Array, /) -> Any:
         """The fitted model, or nothing if it is the model itself."""
 
-    def predict(self, inputs: Any, /) -> Any:
+    def predict(self, inputs: Array, /) -> Any:
         """Numbers, one a row."""
 
 

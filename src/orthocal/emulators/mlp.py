@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -72,7 +72,7 @@ class MLP(Settings):
 class FittedMLP:
     """The network with weights (in, out) and intercepts (out,) of each layer."""
 
-    def __init__(self, weights: list[Any], intercepts: list[Any]) -> None:
+    def __init__(self, weights: list[Array], intercepts: list[Array]) -> None:
         self.weights, self.intercepts = weights, intercepts
 
     def predict(self, inputs: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -101,9 +102,13 @@ class StackedEmulator(Emulator):
 
 def _collapsed(fitted: FittedRegressor, points: Array) -> Collapsed:
     if not isinstance(fitted, WithPoints):
-        return Collapsed(lambda theta: fitted.predict(_with_theta(points, theta)), None)
+        return Collapsed(partial(_by_rows, fitted, points), None)
     function = fitted.at(points)
     return Collapsed(function, function.gradient if isinstance(function, SmoothFunction) else None)
+
+
+def _by_rows(fitted: FittedRegressor, points: Array, theta: Array) -> Array:
+    return fitted.predict(_with_theta(points, theta))
 
 
 def _with_theta(points: Array, theta: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from ..arrays import Array, BoolArray
 
@@ -19,14 +19,14 @@ class EmulatorLike(Protocol):
     def has_variance(self) -> bool:
         """Whether ``variance`` can be called."""
 
-    def __call__(self, x: Any, theta: Any) -> Array:
+    def __call__(self, x: Array, theta: Array) -> Array:
         """f_hat at points x (m, d) and theta (p,), (m, q)."""
 
-    def gradient(self, x: Any, theta: Any) -> Array:
+    def gradient(self, x: Array, theta: Array) -> Array:
         """df_hat/dtheta, (m, q, p)."""
 
-    def variance(self, x: Any, theta: Any) -> Array:
+    def variance(self, x: Array, theta: Array) -> Array:
         """Variance of the emulator's error, (m, q)."""
 
-    def outside(self, theta: Any) -> BoolArray:
+    def outside(self, theta: Array) -> BoolArray:
         """Which of theta (c, p) lie outside of the runs."""
