@@ -13,7 +13,7 @@ import orthocal as oc
 from orthocal.bias.base import Setting
 from orthocal.errors import InputError
 from orthocal.examples import MODEL1
-from orthocal.regression import bart_kernels as kernels
+from orthocal.regression import tree_kernels as kernels
 
 
 def setting(x, nodes=None, noise_var=None, residual=None, unit=1.0):

@@ -12,9 +12,10 @@ from scipy import special, stats
 
 import orthocal as oc
 from orthocal.bias.base import Setting
-from orthocal.bias.bmars import BMARS, BMARSSampler
+from orthocal.bias.bmars import BMARS
 from orthocal.errors import InputError
 from orthocal.examples import MODEL1
+from orthocal.regression.bmars import BMARSSampler
 
 LIMIT = 5
 

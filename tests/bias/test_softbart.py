@@ -15,10 +15,11 @@ from scipy.special import expit
 
 import orthocal as oc
 from orthocal.bias.base import Setting
-from orthocal.bias.softbart import SoftBART, SoftBARTSampler
+from orthocal.bias.softbart import SoftBART
 from orthocal.errors import InputError
 from orthocal.examples import MODEL1
 from orthocal.regression import softbart_kernels as kernels
+from orthocal.regression.softbart import SoftBARTSampler
 
 
 def setting(x, nodes=None, noise_var=None, residual=None):

@@ -13,7 +13,7 @@ from orthocal.emulators.cut_kernels import move_cuts
 from orthocal.emulators.lookup import plan_tables
 from orthocal.emulators.stacked import StackedEmulator
 from orthocal.errors import InputError
-from orthocal.regression.bart_kernels import CHILD, CUT, DEPTH, FREE, LEAF, PARENT, SLOTS, VARIABLE
+from orthocal.regression.tree_kernels import CHILD, CUT, DEPTH, FREE, LEAF, PARENT, SLOTS, VARIABLE
 
 SMALL = {"trees": 20, "draws": 15, "burn": 30, "thin": 1, "cuts": 12, "beta": 0.5, "least": 2}
 

@@ -344,6 +344,40 @@ def test_the_gradient_of_an_emulator_like_object_is_used():
     np.testing.assert_array_equal(simulator.gradient(X, THETA)[:, 0], decay_gradient(X, THETA))
 
 
+@pytest.mark.parametrize(
+    ("attribute", "kind"), [(decay_gradient, "given"), ("difference", "difference"), ("steep", "auto"), (3, "auto")]
+)
+def test_the_gradient_of_a_plain_function_may_be_its_attribute(attribute, kind):
+    def simulator(x, theta):
+        return decay(x, theta)
+
+    simulator.gradient = attribute
+    assert bound(simulator).gradient_kind == kind
+
+
+def test_an_emulator_is_told_by_all_that_it_can_do():
+    class Emulator:
+        parameter_names, has_variance = ("a", "b"), False
+
+        def __call__(self, x, theta):
+            return decay(x, theta)
+
+        def gradient(self, x, theta):
+            return decay_gradient(x, theta)
+
+        def variance(self, x, theta):
+            raise AssertionError
+
+        def outside(self, theta):
+            return theta[:, 0] > 1
+
+    emulator = Emulator()
+    simulator = bound(emulator)
+    assert simulator.emulator is emulator
+    assert simulator.outside(np.array([[0.5, 0.0], [2.0, 0.0]])).tolist() == [False, True]
+    assert bound(decay).emulator is bound(decay).outside is None
+
+
 def test_a_gradient_of_one_parameter_and_one_outcome_may_be_a_vector():
     simulator = bound(Simulator(lambda x, theta: theta[0] * x[:, 0], lambda x, theta: x[:, 0]), {"a": stats.norm(0, 1)})
     np.testing.assert_array_equal(simulator.gradient(X, np.array([2.0])), X[:, :, None])

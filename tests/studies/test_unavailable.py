@@ -41,8 +41,8 @@ def rows(folder):
 def test_the_simulator_is_known_at_the_data_points_and_on_a_grid_only():
     x, y = data_set(STUDY.model, SEED, 1)
     problem = STUDY.column("pgp-gp").problem(STUDY.model, x, y)
-    runs = problem.simulator.given.runs
-    assert problem.simulator.given.name == "gp"
+    runs = problem.simulator.emulator.runs
+    assert problem.simulator.emulator.name == "gp"
     np.testing.assert_array_equal(runs.x, x)
     values = [np.unique(column) for column in runs.theta.T]
     assert runs.s == 49
@@ -64,7 +64,7 @@ def test_columns_say_which_emulator_they_have():
         assert ("parameters" in column.problem_options) == bool(square)
     x, y = data_set(STUDY.model, SEED, 1)
     square = STUDY.column("pgp-gp-square").problem(STUDY.model, x, y)
-    assert square.simulator.given.runs.theta.max(axis=0).tolist() == [1.0, 1.0]
+    assert square.simulator.emulator.runs.theta.max(axis=0).tolist() == [1.0, 1.0]
     assert square.parameters.upper.tolist() == [1.0, 1.0]
 
 

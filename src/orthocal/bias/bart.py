@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..arrays import Array
-from ..regression.bart import BARTSampler, BARTSettings, spread_cut_points
+from ..regression.settings import BARTSettings
 from .base import ListedPrior, Setting, listed
+
+if TYPE_CHECKING:
+    from ..regression.bart import BARTSampler
 
 
 @listed
@@ -38,9 +41,14 @@ class BART(BARTSettings, ListedPrior):
 
     @staticmethod
     def restore(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BARTSampler:
+        from ..regression.bart import BARTSampler
+
         return BARTSampler.restore(settings, x, nodes, noise_var)
 
     def prepare(self, setting: Setting) -> BARTSampler:
+        # compiled, and loaded by those who use it
+        from ..regression.bart import BARTSampler, spread_cut_points
+
         # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
         spread = max(float(np.ptp(setting.residual)), 1.0)
         leaf_sd = spread / (2 * self.k * np.sqrt(self.trees))

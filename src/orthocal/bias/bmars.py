@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..arrays import Array
-from ..regression.bmars import BMARSSampler, BMARSSettings
+from ..regression.settings import BMARSSettings
 from .base import ListedPrior, Setting, listed
+
+if TYPE_CHECKING:
+    from ..regression.bmars import BMARSSampler
 
 
 @listed
@@ -51,9 +54,14 @@ class BMARS(BMARSSettings, ListedPrior):
 
     @staticmethod
     def restore(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BMARSSampler:
+        from ..regression.bmars import BMARSSampler
+
         return BMARSSampler.restore(settings, x, nodes, noise_var)
 
     def prepare(self, setting: Setting) -> BMARSSampler:
+        # compiled, and loaded by those who use it
+        from ..regression.bmars import BMARSSampler
+
         # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
         spread = max(float(np.ptp(setting.residual)), 1.0)
         offset = max(float(np.abs(setting.residual).max()), 1.0)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..arrays import Array
-from ..regression.softbart import SoftBARTSampler, SoftBARTSettings
+from ..regression.settings import SoftBARTSettings
 from .base import ListedPrior, Setting, listed
+
+if TYPE_CHECKING:
+    from ..regression.softbart import SoftBARTSampler
 
 
 @listed
@@ -40,9 +43,14 @@ class SoftBART(SoftBARTSettings, ListedPrior):
 
     @staticmethod
     def restore(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> SoftBARTSampler:
+        from ..regression.softbart import SoftBARTSampler
+
         return SoftBARTSampler.restore(settings, x, nodes, noise_var)
 
     def prepare(self, setting: Setting) -> SoftBARTSampler:
+        # compiled, and loaded by those who use it
+        from ..regression.softbart import SoftBARTSampler
+
         # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
         spread = max(float(np.ptp(setting.residual)), 1.0)
         leaf_sd = spread / (2 * self.k * np.sqrt(self.trees))

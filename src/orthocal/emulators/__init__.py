@@ -1,6 +1,10 @@
-"""Emulators: an expensive simulator becomes a cheap one with a gradient. A new one is a file, and a line here."""
+"""Emulators: an expensive simulator becomes a cheap one with a gradient. A new one is a file, and a line here.
+
+Messages and comparisons list them in this order.
+"""
 # ruff: noqa: I001
 
+from .base import EMULATORS as EMULATORS
 from .base import Emulator as Emulator
 from .base import Regressor as Regressor
 from .gp import GP as GP
@@ -8,7 +12,6 @@ from .bart import BART as BART
 from .bmars import BMARS as BMARS
 from .forest import Forest as Forest
 from .mlp import MLP as MLP
-from .fitting import EMULATORS as EMULATORS
 from .choice import emulate as emulate
 from .held_out import EmulatorComparison as EmulatorComparison
 from .held_out import compare_emulators as compare_emulators

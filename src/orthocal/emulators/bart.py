@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array
-from ..errors import InputError
 from ..progress import announced
-from ..regression.bart import BARTSampler, BARTSettings, Forest
-from ..regression.bart_kernels import evaluate
+from ..regression.bart import BARTSampler, Forest
+from ..regression.settings import BARTSettings
+from ..regression.tree_kernels import evaluate
+from .base import Layout, Settings, listed
 from .cut_kernels import move_cuts
 from .lookup import MOST_BYTES, Lookup, Packed
-from .sampled_regression import Chain, check_rows, check_whole, keeps_from, noise_prior, run_chains
+from .sampled_regression import Chain, Sampled, check_rows, check_whole, keeps_from, noise_prior, sample_targets
 
 #: rows times sweeps that a chain may take by itself: 50 s for 200 trees, and most sweeps a draw
 MOST_WORK, MOST_THIN = 1e8, 10
 
 
+@listed
 @dataclass(frozen=True)
-class BART:
+class BART(Settings):
     """target = sum of trees + N(0, noise variance) (Chipman, George, McCulloch 2010): the mean over the draws.
 
     Each target has a chain of its own. Cut points lie evenly over the range of each input, between the values of a
@@ -61,7 +65,9 @@ class BART:
     least: int = 5
     seed: int = 0
 
-    layout = "stacked"
+    name: ClassVar[str] = "bart"
+    words: ClassVar[str] = "the posterior mean of a sum of trees"
+    layout: ClassVar[Layout] = "stacked"
 
     def __post_init__(self) -> None:
         thin = 1 if self.thin is None else self.thin
@@ -76,28 +82,17 @@ class BART:
         cut_points: list[Array] = [
             np.linspace(a, b, self.cuts + 2)[1:-1] if b > a else np.empty(0) for a, b in zip(low, high, strict=True)
         ]
-        # column by column, so that no sum depends on how many targets there are
-        offset = np.array([np.ascontiguousarray(target).mean() for target in targets.T])
-        rngs = [np.random.default_rng(seed) for seed in np.random.SeedSequence(self.seed).spawn(targets.shape[1])]
         thin = self._sweeps_a_draw(len(inputs))
-        chains: list[Chain | None] = []
-        for target, rng in zip((targets - offset).T, rngs, strict=True):
-            # a constant target has nothing to learn
-            spread = float(np.ptp(target))
-            if spread < 1e-9:
-                chains.append(None)
-                continue
-            leaf_sd = spread / (2 * self.k * np.sqrt(self.trees))
+
+        def start(rng: np.random.Generator, target: Array) -> Chain:
+            leaf_sd = float(np.ptp(target)) / (2 * self.k * np.sqrt(self.trees))
             nowhere = np.empty((0, inputs.shape[1]))
             sampler = BARTSampler(self._prior(), leaf_sd, cut_points, inputs, nowhere, np.ones(len(inputs)))
             move = CutMover(self, inputs, cut_points)
-            keeps = keeps_from(self.burn, thin)
-            chains.append(Chain(sampler, rng, target, noise_prior(inputs, target), keeps, move))
-        run_chains([chain for chain in chains if chain is not None], self.burn + self.draws * thin)
-        return FittedBART(self, high - low, cut_points, offset, chains)
+            return Chain(sampler, rng, target, noise_prior(inputs, target), keeps_from(self.burn, thin), move)
 
-    def predict(self, inputs: Array) -> Array:
-        raise InputError("these trees have not been fitted: call fit, and predict of what it returns")
+        sampled = sample_targets(targets, self.seed, self.burn + self.draws * thin, start)
+        return FittedBART(self, high - low, cut_points, sampled)
 
     def _sweeps_a_draw(self, rows: int) -> int:
         if self.thin is not None:
@@ -138,19 +133,16 @@ class FittedBART:
         Posterior mean of each target's noise variance, (r,).
     """
 
-    def __init__(
-        self, settings: BART, width: Array, cut_points: list[Array], offset: Array, chains: list[Chain | None]
-    ) -> None:
+    def __init__(self, settings: BART, width: Array, cut_points: list[Array], sampled: Sampled) -> None:
         self.settings = settings
         self.cut_points = cut_points
-        self.offset = offset
+        self.offset = sampled.offset
         self.cell_width = width / (settings.cuts + 1)
-        self.noise_var = np.array([0.0 if chain is None else np.mean(chain.noise_vars) for chain in chains])
+        self.noise_var = sampled.noise_var
         self._everywhere: Lookup | None = None
         self.forests: list[Packed] = []
         self._ends: list[list[int]] = []
-        for chain in chains:
-            records = [] if chain is None else chain.records
+        for records in sampled.records:
             kind = np.concatenate([np.empty((0, 2), dtype=np.int16), *(record["kind"] for record in records)])
             self.forests.append(Packed(kind, np.concatenate([np.empty(0), *(record["value"] for record in records)])))
             self._ends.append(np.cumsum([len(record["value"]) for record in records], dtype=int).tolist())
@@ -193,7 +185,7 @@ class FittedBART:
         with announced("making a table of the trees, which is compiled at its first use"):
             return Lookup(self.forests, self.settings.draws, self.offset, self.cut_points, points, most_bytes)
 
-    def _binned(self, inputs: Array) -> Array:
+    def _binned(self, inputs: Array) -> NDArray[np.uint8]:
         """The bin of each row in each input, (k, M)."""
         columns = [np.searchsorted(cuts, column) for cuts, column in zip(self.cut_points, inputs.T, strict=True)]
         return np.ascontiguousarray(np.stack(columns).astype(np.uint8))

@@ -1,15 +1,17 @@
 """What an emulator is: a simulator with a gradient, learnt from a table of runs by a regressor.
 
-A regressor is any object with ``fit(inputs, targets)``, (N, k) and (N, r), and ``predict(inputs)``, (M, r): those of
-scikit-learn are. The inputs it is given lie in the unit cube of the runs, the targets have mean 0 and sd 1. A
-``Layout`` says what the inputs and targets of a table of runs are, and makes outputs of predictions.
+A regressor learns targets (N, r) from inputs (N, k), which lie in the unit cube of the runs; the targets have mean 0
+and sd 1. What inputs and targets are is the layout: ``ComponentEmulator`` and ``StackedEmulator`` make them of a table
+of runs, and outputs of the predictions. ``Foreign`` makes a regressor of any object with ``fit`` and ``predict``.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..arrays import Array, BoolArray, IntArray, as_columns, as_floats
 from ..errors import InputError
@@ -21,20 +23,97 @@ from .hull import Hull
 LEAST_STEP = 0.1
 
 
-@runtime_checkable
-class Regressor(Protocol):
-    """Learns targets (N, r) from inputs (N, k).
+Layout = Literal["components", "stacked"]
 
-    Optional: the fitted object may have ``gradient(inputs)``, (M, r, k), and ``variance(inputs)``, (M, r). Without a
-    gradient the predictions count as step functions, whose cells are ``cell_width`` wide in the unit cube (default: the
-    gaps between the values of the runs).
-    """
 
-    def fit(self, inputs: Array, targets: Array) -> Any:
-        """The fitted object, which may be the regressor itself."""
+class FittedRegressor(Protocol):
+    """What was learnt. It may do more: see the Protocols below."""
 
     def predict(self, inputs: Array) -> Array:
         """The targets at inputs (M, k), (M, r)."""
+
+
+@runtime_checkable
+class WithGradient(FittedRegressor, Protocol):
+    """Without a gradient the predictions count as step functions."""
+
+    def gradient(self, inputs: Array) -> Array:
+        """d predict / d inputs, (M, r, k)."""
+
+
+@runtime_checkable
+class WithVariance(FittedRegressor, Protocol):
+    """Knows its error."""
+
+    def variance(self, inputs: Array) -> Array:
+        """Variance of the error of the predictions, (M, r)."""
+
+
+@runtime_checkable
+class WithCells(FittedRegressor, Protocol):
+    """Step functions that know how wide their steps are; those of others span the gaps between the runs' values."""
+
+    #: in the unit cube, (k,)
+    cell_width: Array
+
+
+@runtime_checkable
+class WithPoints(FittedRegressor, Protocol):
+    """Can compute once, for fixed points, what does not depend on theta."""
+
+    def at(self, points: Array) -> Callable[[Array], Array]:
+        """The function theta (p,) -> (m, r) for points (m, d); it may have ``gradient(theta)``, (m, r, p)."""
+
+
+@runtime_checkable
+class Regressor(Protocol):
+    """Learns targets (N, r) from inputs (N, k), in the layout that suits it."""
+
+    @property
+    def layout(self) -> Layout:
+        """For runs at common points."""
+
+    def fit(self, inputs: Array, targets: Array) -> FittedRegressor:
+        """What was learnt, which may be the regressor itself."""
+
+
+@runtime_checkable
+class LearnsComponents(Protocol):
+    """Has a way of its own to learn targets in order of falling importance."""
+
+    def fit_components(self, inputs: Array, targets: Array) -> FittedRegressor:
+        """As ``fit``."""
+
+
+class ListedRegressor(Regressor, Protocol):
+    """A regressor that can be asked for by its name; called without arguments it has the default settings."""
+
+    name: ClassVar[str]
+    #: what it is, with its article
+    words: ClassVar[str]
+
+
+class Settings:
+    """A base for the choices of a listed regressor: what it learns is an object of its own."""
+
+    words: ClassVar[str]
+
+    def predict(self, inputs: Array) -> Array:
+        raise InputError(
+            f"these settings of {self.words} have not been fitted: call fit, and predict of what it returns"
+        )
+
+
+#: name -> regressor, in the order of ``emulators/__init__.py``
+EMULATORS: dict[str, type[ListedRegressor]] = {}
+
+Listed = TypeVar("Listed", bound=type[ListedRegressor])
+
+
+def listed(regressor: Listed) -> Listed:
+    """Of a class: a regressor that can be named."""
+    EMULATORS[regressor.name] = regressor
+    return regressor
 
 
 class Range(NamedTuple):
@@ -73,37 +152,39 @@ class Emulator:
         Whether the gradient is a derivative; of step functions it is a central difference.
     steps
         Half the width of these differences, (p,), in units of theta.
+    has_variance
+        Whether it knows its error.
     """
 
-    def __init__(self, name: str, runs: RunTable) -> None:
+    def __init__(self, name: str, runs: RunTable, fitted: Sequence[FittedRegressor]) -> None:
         self.name = name
         self.runs = runs
+        self.parameter_names = runs.parameter_names
         self._hull = Hull(runs.theta)
-        self.smooth = True
-        self.steps = np.zeros(runs.p)
+        self._with_gradient = [one for one in fitted if isinstance(one, WithGradient)]
+        self._with_variance = [one for one in fitted if isinstance(one, WithVariance)]
+        self.smooth = len(self._with_gradient) == len(fitted)
+        self.has_variance = len(self._with_variance) == len(fitted)
+        self.steps = np.zeros(runs.p) if self.smooth else self._found_steps(fitted)
 
-    def __call__(self, x: Any, theta: Any) -> Array:
+    def __call__(self, x: ArrayLike, theta: ArrayLike) -> Array:
         """f_hat at points x (m, d), or (m,) for one input, and theta (p,), (m, q)."""
         return self.mean(self._points(x), self._one_theta(theta))
 
-    def gradient(self, x: Any, theta: Any) -> Array:
+    def gradient(self, x: ArrayLike, theta: ArrayLike) -> Array:
         """df_hat/dtheta, (m, q, p)."""
         points, one = self._points(x), self._one_theta(theta)
         return self.slope(points, one) if self.smooth else self._difference(points, one)
 
-    def variance(self, x: Any, theta: Any) -> Array:
+    def variance(self, x: ArrayLike, theta: ArrayLike) -> Array:
         """Variance of the emulator's error, (m, q)."""
         if not self.has_variance:
             raise InputError(f"the emulator {self.name!r} has no variance: take one that has, for instance 'gp'")
         return self.error_var(self._points(x), self._one_theta(theta))
 
-    def outside(self, theta: Any) -> BoolArray:
+    def outside(self, theta: ArrayLike) -> BoolArray:
         """Which of theta (c, p) lie outside of the convex hull of the runs."""
         return self._hull.outside(np.atleast_2d(as_floats(theta, "theta")))
-
-    @property
-    def has_variance(self) -> bool:
-        raise NotImplementedError
 
     def mean(self, x: Array, theta: Array) -> Array:
         """f_hat, (m, q)."""
@@ -133,19 +214,19 @@ class Emulator:
             columns.append(change / width if width > 0 else np.zeros_like(change))
         return np.stack(columns, axis=-1)
 
-    def _points(self, x: Any) -> Array:
+    def _points(self, x: ArrayLike) -> Array:
         points = as_columns(x, "x")
         if points.shape[1] != self.runs.d:
             raise InputError(f"x has {points.shape[1]} columns: the runs have {self.runs.d} inputs")
         return points
 
-    def _one_theta(self, theta: Any) -> Array:
+    def _one_theta(self, theta: ArrayLike) -> Array:
         one = np.atleast_1d(as_floats(theta, "theta"))
         if one.shape != (self.runs.p,):
             raise InputError(f"theta has shape {one.shape}: the runs have {self.runs.p} parameters")
         return one
 
-    def _set_steps(self, fitted: list[Any]) -> None:
+    def _found_steps(self, fitted: Sequence[FittedRegressor]) -> Array:
         """Differences span a cell: as wide as the regressor says, or the gap between the runs' values."""
         unit = Range.of_box(self.runs.theta)
         # 0 and 1 are values that every parameter has, but one that does not vary
@@ -153,10 +234,9 @@ class Emulator:
             [np.median(np.diff(np.unique([0.0, 1.0, *column]))) for column in unit.apply(self.runs.theta).T]
         )
         # the last columns of a regressor's inputs are theta
-        widths = [np.atleast_1d(getattr(one, "cell_width", gaps))[-self.runs.p :] for one in fitted]
-        self.smooth = False
-        self.steps = np.max([np.broadcast_to(width, self.runs.p) for width in widths], axis=0)
-        self.steps = np.maximum(self.steps, LEAST_STEP) * unit.scale
+        cells = [one.cell_width if isinstance(one, WithCells) else gaps for one in fitted]
+        widths = [np.broadcast_to(np.atleast_1d(one)[-self.runs.p :], self.runs.p) for one in cells]
+        return np.asarray(np.maximum(np.max(widths, axis=0), LEAST_STEP) * unit.scale)
 
     def __repr__(self) -> str:
         return f"Emulator({self.name!r}, {self.runs.s} runs)"

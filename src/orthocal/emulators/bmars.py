@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array, IntArray
-from ..errors import InputError
 from ..progress import announced
-from ..regression.bmars import BMARSSampler, BMARSSettings
+from ..regression.bmars import BMARSSampler
 from ..regression.bmars_kernels import evaluate
+from ..regression.chainwise import Record
+from ..regression.settings import BMARSSettings
+from .base import Layout, Settings, listed
 from .bmars_mean_kernels import basis_slopes, basis_values, mean_slopes, mean_values
-from .sampled_regression import Chain, check_rows, check_whole, keeps_from, noise_prior, run_chains
+from .sampled_regression import Chain, Sampled, check_rows, check_whole, keeps_from, noise_prior, sample_targets
+
+Codes: TypeAlias = NDArray[np.int16]
 
 #: splines follow a smooth simulator closely: a noise prior of the scale of a linear fit's residuals would hinder that
 NOISE_SHARE = 0.1
 
 
+@listed
 @dataclass(frozen=True)
-class BMARS:
+class BMARS(Settings):
     """target = sum of products of hinges + N(0, noise variance): the posterior mean over the draws.
 
     Each target has a chain of its own, with the prior of ``oc.bias.BMARS``. The noise is what the basis functions leave
@@ -58,7 +64,9 @@ class BMARS:
     least: int = 5
     seed: int = 0
 
-    layout = "components"
+    name: ClassVar[str] = "bmars"
+    words: ClassVar[str] = "the posterior mean of adaptive splines"
+    layout: ClassVar[Layout] = "components"
 
     def __post_init__(self) -> None:
         check_whole("BMARS", {"draws": (self.draws, 1), "burn": (self.burn, 0), "thin": (self.thin, 1)})
@@ -68,29 +76,20 @@ class BMARS:
     def fit(self, inputs: Array, targets: Array) -> FittedBMARS:
         """The posterior of each column of targets (N, r) given inputs (N, k)."""
         check_rows(inputs, targets)
-        # column by column, so that no sum depends on how many targets there are
-        offset = np.array([np.ascontiguousarray(target).mean() for target in targets.T])
-        rngs = [np.random.default_rng(seed) for seed in np.random.SeedSequence(self.seed).spawn(targets.shape[1])]
-        chains: list[Chain | None] = []
-        for target, rng in zip((targets - offset).T, rngs, strict=True):
+
+        def start(rng: np.random.Generator, target: Array) -> Chain:
             spread, largest = float(np.ptp(target)), float(np.abs(target).max())
-            # a constant target has nothing to learn
-            if spread < 1e-9:
-                chains.append(None)
-                continue
             nowhere = np.empty((0, inputs.shape[1]))
             sampler = BMARSSampler(self._prior(), spread, largest, inputs, nowhere, np.ones(len(inputs)))
-            keeps = keeps_from(self.burn, self.thin)
-            chains.append(Chain(sampler, rng, target, noise_prior(inputs, target, NOISE_SHARE), keeps))
-        run_chains([chain for chain in chains if chain is not None], self.burn + self.draws * self.thin)
-        fitted = FittedBMARS(self, inputs, offset, chains)
+            prior_var = noise_prior(inputs, target, NOISE_SHARE)
+            return Chain(sampler, rng, target, prior_var, keeps_from(self.burn, self.thin))
+
+        sampled = sample_targets(targets, self.seed, self.burn + self.draws * self.thin, start)
+        fitted = FittedBMARS(self, inputs, sampled)
         with announced("compiling the mean of BMARS for its first use, some seconds, once"):
             fitted.predict(inputs[:1])
             fitted.gradient(inputs[:1])
         return fitted
-
-    def predict(self, inputs: Array) -> Array:
-        raise InputError("these splines have not been fitted: call fit, and predict of what it returns")
 
     def _prior(self) -> BMARSSettings:
         return BMARSSettings(self.moves, self.order, self.degree, self.most, self.least)
@@ -99,7 +98,7 @@ class BMARS:
 class Basis(NamedTuple):
     """Basis functions: codes and knots of their hinges (B, order), and coefficients (B,)."""
 
-    factors: Any
+    factors: Codes
     knots: Array
     coefficients: Array
 
@@ -121,13 +120,13 @@ class FittedBMARS:
         Posterior mean of each target's noise variance, (r,).
     """
 
-    def __init__(self, settings: BMARS, inputs: Array, offset: Array, chains: list[Chain | None]) -> None:
+    def __init__(self, settings: BMARS, inputs: Array, sampled: Sampled) -> None:
         self.settings = settings
-        self.offset = offset
-        self.noise_var = np.array([0.0 if chain is None else np.mean(chain.noise_vars) for chain in chains])
+        self.offset = sampled.offset
+        self.noise_var = sampled.noise_var
         self._low, self._width = inputs.min(axis=0), np.ptp(inputs, axis=0)
         order = min(settings.order, inputs.shape[1])
-        self._draws = [[] if chain is None else [_basis(record) for record in chain.records] for chain in chains]
+        self._draws = [[_basis(record) for record in records] for records in sampled.records]
         self.bases = [_merged(draws, order) for draws in self._draws]
         factors, knots, coefficients = (np.concatenate(parts) for parts in zip(*self.bases, strict=True))
         self._hinges = _hinges(factors, knots)
@@ -215,7 +214,7 @@ class FixedPoints:
         return np.stack(columns, axis=1) * self._fitted._slope_of_scale(theta[None], self._theta)
 
 
-def _basis(record: dict[str, Any]) -> Basis:
+def _basis(record: Record) -> Basis:
     """A draw's basis functions, the hinges of each by their input."""
     factors, knots, coefficients = record["factor"], record["knot"], record["value"]
     # those without a hinge at the end, as the compiled code stops at the first
@@ -234,13 +233,13 @@ def _merged(draws: list[Basis], order: int) -> Basis:
     return Basis(distinct, distinct_knots, np.bincount(member, coefficients, len(distinct)) / max(len(draws), 1))
 
 
-def _distinct(factors: Any, knots: Array) -> tuple[Any, Array, IntArray]:
+def _distinct(factors: Codes, knots: Array) -> tuple[Codes, Array, IntArray]:
     """The distinct products of hinges, and which of them each one is."""
     _, place, member = np.unique(np.hstack([factors, knots]), axis=0, return_index=True, return_inverse=True)
     return factors[place], np.ascontiguousarray(knots[place]), member.ravel().astype(np.intp)
 
 
-def _hinges(factors: Any, knots: Array) -> Hinges:
+def _hinges(factors: Codes, knots: Array) -> Hinges:
     """Basis functions by the numbers of their hinges."""
     used = factors != 0
     pairs = np.column_stack([factors[used], knots[used]])
@@ -250,7 +249,7 @@ def _hinges(factors: Any, knots: Array) -> Hinges:
     return Hinges(distinct[:, 0].astype(np.int64), np.ascontiguousarray(distinct[:, 1]), members)
 
 
-def _split(basis: Basis, d: int) -> tuple[tuple[Any, Array], tuple[Any, Array]]:
+def _split(basis: Basis, d: int) -> tuple[tuple[Codes, Array], tuple[Codes, Array]]:
     """The hinges in the first d inputs, and those in the others, numbered anew."""
     inputs = np.abs(basis.factors)
     in_x = _packed_left(np.where(inputs <= d, basis.factors, 0), basis.knots)
@@ -258,7 +257,7 @@ def _split(basis: Basis, d: int) -> tuple[tuple[Any, Array], tuple[Any, Array]]:
     return in_x, _packed_left(np.where(inputs > d, shifted, 0).astype(np.int16), basis.knots)
 
 
-def _packed_left(factors: Any, knots: Array) -> tuple[Any, Array]:
+def _packed_left(factors: Codes, knots: Array) -> tuple[Codes, Array]:
     """The hinges that are left before the empty places."""
     order = np.argsort(factors == 0, axis=1, kind="stable")
     packed = np.take_along_axis(factors, order, axis=1)

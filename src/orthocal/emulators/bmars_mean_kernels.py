@@ -1,17 +1,15 @@
 """The compiled posterior mean of BMARS and its gradient: sums of products of hinges.
 
-Hinges are coded as in ``bias.bmars_kernels``: ``code`` (H,) is v + 1 for [u_v - t]_+ and -(v + 1) for [t - u_v]_+,
-``knot`` (H,) is t. Basis functions share them: ``members`` (B, order) are the numbers of the hinges of each, then -1.
-Inputs (M, k) are scaled to the data's range and cut off there.
+Hinges are coded as in ``regression.bmars_kernels``: ``code`` (H,) is v + 1 for [u_v - t]_+ and -(v + 1) for
+[t - u_v]_+, ``knot`` (H,) is t. Basis functions share them: ``members`` (B, order) are the numbers of the hinges of
+each, then -1. Inputs (M, k) are scaled to the data's range and cut off there.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-# see bias.bart_kernels for what short compile times ask of the code
-part = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
+from ..regression.compiling import entry, part
 
 
 @part
@@ -42,7 +40,7 @@ def product(members, value, without):
     return result
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@entry
 def basis_values(code, knot, members, inputs, degree, output):
     """Each basis function at each row of inputs, in ``output`` (M, B)."""
     value, slope = np.empty(len(code)), np.empty(len(code))
@@ -52,7 +50,7 @@ def basis_values(code, knot, members, inputs, degree, output):
             output[i, b] = product(members[b], value, -1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@entry
 def basis_slopes(code, knot, members, inputs, degree, output):
     """The derivative of each basis function by each input, in ``output`` (M, B, k), which is 0 before."""
     value, slope = np.empty(len(code)), np.empty(len(code))
@@ -66,7 +64,7 @@ def basis_slopes(code, knot, members, inputs, degree, output):
                 output[i, b, abs(code[h]) - 1] = slope[h] * product(members[b], value, j)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@entry
 def mean_values(code, knot, members, coefficients, ends, inputs, degree, output):
     """The sum of each target's basis functions, in ``output`` (M, r); those of target k end at ``ends[k]``."""
     value, slope = np.empty(len(code)), np.empty(len(code))
@@ -81,7 +79,7 @@ def mean_values(code, knot, members, coefficients, ends, inputs, degree, output)
             start = ends[k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@entry
 def mean_slopes(code, knot, members, coefficients, ends, inputs, degree, output):
     """The derivative of these sums by each input, in ``output`` (M, r, k), which is 0 before."""
     value, slope = np.empty(len(code)), np.empty(len(code))

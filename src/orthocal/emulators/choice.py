@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..runs.table import RunTable
 from .base import Emulator
-from .fitting import LayoutChoice, fitted_emulator
+from .fitting import EmulatorChoice, LayoutChoice, fitted_emulator
 from .held_out import compare_emulators
 
 
 def emulate(
     runs: RunTable,
-    emulator: Any = "auto",
+    emulator: EmulatorChoice = "auto",
     layout: LayoutChoice = "auto",
     components: int | None = None,
     progress: bool = True,

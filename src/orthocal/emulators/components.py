@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from warnings import warn
 
 import numpy as np
@@ -11,8 +11,8 @@ import numpy as np
 from ..arrays import Array
 from ..errors import InputError, OrthocalWarning
 from ..runs.table import RunTable
-from .base import Emulator, Range, Regressor, rows_of
-from .gp import GP
+from .base import Emulator, FittedRegressor, LearnsComponents, Range, Regressor, rows_of
+from .gp import GP, FittedGP
 
 #: share of the variance that may stay unexplained
 TRUNCATION = 1e-12
@@ -29,6 +29,14 @@ class Basis(NamedTuple):
     left_var: Array
 
 
+class Functions(NamedTuple):
+    """Mean (m,), functions (r, m) and the variance that they leave (m,) of one outcome at some points."""
+
+    mean: Array
+    functions: Array
+    left_var: Array
+
+
 class ComponentEmulator(Emulator):
     """f_hat(x, theta) = mean(x) + sum_k score_k(theta) function_k(x), for each outcome.
 
@@ -36,7 +44,6 @@ class ComponentEmulator(Emulator):
     """
 
     def __init__(self, name: str, runs: RunTable, regressor: Regressor, components: int | None = None) -> None:
-        super().__init__(name, runs)
         if components is not None and components < 1:
             raise InputError(f"components={components}: give the number of components of each outcome, at least 1")
         usable = _usable(runs)
@@ -45,21 +52,15 @@ class ComponentEmulator(Emulator):
         self.unit = Range.of_box(usable.theta)
         unit = self.unit.apply(usable.theta)
         # of targets that are learnt together, larger components shall count for more
-        fit_alone = getattr(regressor, "fit_components", None)
-        scaled = _between if fit_alone is None else Range.of_spread
+        scaled = Range.of_spread if isinstance(regressor, LearnsComponents) else _between
         self.scores = [scaled(basis.scores) for basis in self._bases]
         self.fitted = [
-            (fit_alone or deepcopy(regressor).fit)(unit, scale.apply(basis.scores))
+            _learnt(regressor, unit, scale.apply(basis.scores))
             for scale, basis in zip(self.scores, self._bases, strict=True)
         ]
-        self._elsewhere: list[Any] | None = None
-        self._kept: tuple[Array, list[tuple[Array, Array, Array]]] = (np.empty(0), [])
-        if not all(hasattr(one, "gradient") for one in self.fitted):
-            self._set_steps(self.fitted)
-
-    @property
-    def has_variance(self) -> bool:
-        return all(hasattr(one, "variance") for one in self.fitted)
+        super().__init__(name, runs, self.fitted)
+        self._elsewhere: list[tuple[Range, FittedGP]] | None = None
+        self._kept: tuple[Array, list[Functions]] = (np.empty(0), [])
 
     @property
     def components(self) -> list[int]:
@@ -67,46 +68,45 @@ class ComponentEmulator(Emulator):
         return [len(basis.functions) for basis in self._bases]
 
     def mean(self, x: Array, theta: Array) -> Array:
-        unit = self.unit.apply(theta)[None]
+        unit, functions = self.unit.apply(theta)[None], self.functions(x)
         columns = [
-            mean + (scale.shift + scale.scale * fitted.predict(unit)[0]) @ functions
-            for scale, fitted, (mean, functions, _) in self._outcomes(x)
+            one.mean + (scale.shift + scale.scale * fitted.predict(unit)[0]) @ one.functions
+            for scale, fitted, one in zip(self.scores, self.fitted, functions, strict=True)
         ]
         return np.stack(columns, axis=1)
 
     def slope(self, x: Array, theta: Array) -> Array:
-        unit = self.unit.apply(theta)[None]
+        unit, functions = self.unit.apply(theta)[None], self.functions(x)
         columns = [
-            functions.T @ (scale.scale[:, None] * fitted.gradient(unit)[0] / self.unit.scale)
-            for scale, fitted, (_, functions, _) in self._outcomes(x)
+            one.functions.T @ (scale.scale[:, None] * fitted.gradient(unit)[0] / self.unit.scale)
+            for scale, fitted, one in zip(self.scores, self._with_gradient, functions, strict=True)
         ]
         return np.stack(columns, axis=1)
 
     def error_var(self, x: Array, theta: Array) -> Array:
-        unit = self.unit.apply(theta)[None]
+        unit, functions = self.unit.apply(theta)[None], self.functions(x)
         columns = [
-            (scale.scale**2 * fitted.variance(unit)[0]) @ functions**2 + left_var
-            for scale, fitted, (_, functions, left_var) in self._outcomes(x)
+            (scale.scale**2 * fitted.variance(unit)[0]) @ one.functions**2 + one.left_var
+            for scale, fitted, one in zip(self.scores, self._with_variance, functions, strict=True)
         ]
         return np.stack(columns, axis=1)
 
-    def _outcomes(self, x: Array) -> Any:
-        return zip(self.scores, self.fitted, self.functions(x), strict=True)
-
-    def functions(self, x: Array) -> list[tuple[Array, Array, Array]]:
-        """Mean (m,), functions (r, m) and the variance that they leave (m,) of each outcome at these points."""
+    def functions(self, x: Array) -> list[Functions]:
+        """Of each outcome, at these points."""
         known_x, found = self._kept
         if known_x.shape == x.shape and np.array_equal(known_x, x):
             return found
         rows = rows_of(x, np.asarray(self.runs.x))
         if rows is not None:
-            found = [(basis.mean[rows], basis.functions[:, rows], basis.left_var[rows]) for basis in self._bases]
+            found = [
+                Functions(basis.mean[rows], basis.functions[:, rows], basis.left_var[rows]) for basis in self._bases
+            ]
         else:
             found = self._interpolated(x)
         self._kept = (x, found)
         return found
 
-    def _interpolated(self, x: Array) -> list[tuple[Array, Array, Array]]:
+    def _interpolated(self, x: Array) -> list[Functions]:
         table = np.asarray(self.runs.x)
         if len(table) > MOST_POINTS:
             raise InputError(
@@ -125,8 +125,13 @@ class ComponentEmulator(Emulator):
             values = scale.shift + scale.scale * fitted.predict(inputs.apply(x))
             error_var = scale.scale**2 * fitted.variance(inputs.apply(x))
             left_var = error_var @ np.append(1.0, basis.scores.var(axis=0)) + basis.left_var.mean()
-            found.append((values[:, 0], values[:, 1:].T, left_var))
+            found.append(Functions(values[:, 0], values[:, 1:].T, left_var))
         return found
+
+
+def _learnt(regressor: Regressor, inputs: Array, scores: Array) -> FittedRegressor:
+    own = deepcopy(regressor)
+    return own.fit_components(inputs, scores) if isinstance(own, LearnsComponents) else own.fit(inputs, scores)
 
 
 def _usable(runs: RunTable) -> RunTable:

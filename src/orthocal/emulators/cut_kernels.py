@@ -1,4 +1,4 @@
-"""Cut points move within the gaps between the rows' values, which no row notices: compiled, for ``bias.bart_kernels``.
+"""Cut points move within the gaps between the rows' values, which no row notices: compiled.
 
 Between two neighbouring values of an input all cuts fit equally well, and only the prior says where a tree cuts. A
 sweep rarely moves a cut above others, so the mean over the draws would jump where it should interpolate.
@@ -7,12 +7,12 @@ sweep rarely moves a cut above others, so the mean over the draws would jump whe
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from ..regression.bart_kernels import CHILD, CUT, DEPTHS, FREE, LEAF, PARENT, SLOTS, VARIABLE, cut_range, log_prior
+from ..regression.compiling import entry
+from ..regression.tree_kernels import CHILD, CUT, DEPTHS, FREE, LEAF, PARENT, SLOTS, VARIABLE, cut_range, log_prior
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@entry
 def move_cuts(rng, nodes, cuts, gap_low, gap_high, alpha, beta):
     """One Metropolis step in place for every inner node: a cut of the same gap, ``gap_low`` to ``gap_high`` - 1.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -11,23 +10,22 @@ from threadpoolctl import threadpool_limits
 from ..errors import InputError
 from ..progress import progress_shown
 from ..runs.table import RunTable
-from .bart import BART
-from .base import Emulator, Regressor
-from .bmars import BMARS
+from .base import EMULATORS, Emulator, Layout, Regressor
 from .components import ComponentEmulator
-from .foreign import Foreign
-from .forest import Forest
-from .gp import GP
-from .mlp import MLP
+from .foreign import FitPredict, Foreign
 from .stacked import StackedEmulator
 
-EMULATORS: Mapping[str, type[Any]] = {"gp": GP, "bart": BART, "bmars": BMARS, "forest": Forest, "mlp": MLP}
-
-LayoutChoice = Literal["auto", "components", "stacked"]
+LayoutChoice = Literal["auto"] | Layout
+#: a name, or what learns
+EmulatorChoice = str | Regressor | FitPredict
 
 
 def fitted_emulator(
-    runs: RunTable, emulator: Any, layout: LayoutChoice = "auto", components: int | None = None, progress: bool = True
+    runs: RunTable,
+    emulator: EmulatorChoice,
+    layout: LayoutChoice = "auto",
+    components: int | None = None,
+    progress: bool = True,
 ) -> Emulator:
     """The emulator of ``runs`` that was asked for; see ``oc.emulate``."""
     name, regressor = regressor_by_name(emulator)
@@ -40,7 +38,7 @@ def fitted_emulator(
         return ComponentEmulator(name, used, regressor, components)
 
 
-def regressor_by_name(emulator: Any) -> tuple[str, Regressor]:
+def regressor_by_name(emulator: EmulatorChoice) -> tuple[str, Regressor]:
     """The name of an emulator, and its regressor."""
     if isinstance(emulator, str):
         if emulator not in EMULATORS:
@@ -50,7 +48,7 @@ def regressor_by_name(emulator: Any) -> tuple[str, Regressor]:
         if isinstance(emulator, kind):
             return name, emulator
     # a class of the user's may say which layout suits it
-    return type(emulator).__name__, emulator if hasattr(emulator, "layout") else Foreign(emulator)
+    return type(emulator).__name__, emulator if isinstance(emulator, Regressor) else Foreign(emulator)
 
 
 def usable_runs(runs: RunTable) -> RunTable:
@@ -66,11 +64,11 @@ def usable_runs(runs: RunTable) -> RunTable:
     return runs if there.all() else runs.subset(there)
 
 
-def chosen_layout(runs: RunTable, regressor: Regressor, layout: str) -> str:
+def chosen_layout(runs: RunTable, regressor: Regressor, layout: LayoutChoice) -> Layout:
     """The layout for these runs, where none is asked for."""
     if layout not in ("auto", "components", "stacked"):
         raise InputError(f"layout={layout!r}: give 'auto', 'components' or 'stacked'")
     if layout != "auto":
         return layout
     many_holes = (~runs.complete).sum() > runs.s / 5
-    return "stacked" if runs.ragged or many_holes else str(getattr(regressor, "layout", "components"))
+    return "stacked" if runs.ragged or many_holes else regressor.layout

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from copy import deepcopy
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
+from .base import Layout
 
 
 def learner(module: str) -> Any:
@@ -20,16 +21,27 @@ def learner(module: str) -> Any:
         raise InputError("the emulators 'forest' and 'mlp' need scikit-learn: pip install 'orthocal[learn]'") from None
 
 
+@runtime_checkable
+class FitPredict(Protocol):
+    """A model of one target: learns (N,) from inputs (N, k), and predicts (M,)."""
+
+    def fit(self, inputs: Array, target: Array, /) -> Any:
+        """The fitted model, or nothing if it is the model itself."""
+
+    def predict(self, inputs: Array, /) -> Any:
+        """Numbers, one a row."""
+
+
 class Foreign:
     """Any object with ``fit(inputs, targets)`` and ``predict(inputs)``: one copy of it for each target.
 
     Its gradient is by central differences over a tenth of the runs' range at least, as that of step functions.
     """
 
-    layout = "components"
+    layout: Layout = "components"
 
-    def __init__(self, model: Any) -> None:
-        if not callable(getattr(model, "fit", None)) or not callable(getattr(model, "predict", None)):
+    def __init__(self, model: FitPredict) -> None:
+        if not isinstance(model, FitPredict):
             raise InputError(f"the emulator is {type(model).__name__}: give a name, or an object with fit and predict")
         self.model = model
 
@@ -46,14 +58,11 @@ class Foreign:
             models.append(model if fitted is None else fitted)
         return FittedForeign(models)
 
-    def predict(self, inputs: Array) -> Array:
-        raise InputError("this regressor has not been fitted: call fit, and predict of what it returns")
-
 
 class FittedForeign:
     """The fitted copies."""
 
-    def __init__(self, models: list[Any]) -> None:
+    def __init__(self, models: list[FitPredict]) -> None:
         self.models = models
 
     def predict(self, inputs: Array) -> Array:

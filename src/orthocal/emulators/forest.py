@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
 from ..progress import announced
+from .base import Layout, Settings, listed
 from .foreign import learner
 from .forest_kernels import walk
 
 
+@listed
 @dataclass(frozen=True)
-class Forest:
+class Forest(Settings):
     """The mean of trees that were grown on samples of the rows: a step function.
 
     Parameters
@@ -31,7 +33,10 @@ class Forest:
     trees: int = 100
     least: int = 1
     seed: int = 0
-    layout = "components"
+
+    name: ClassVar[str] = "forest"
+    words: ClassVar[str] = "a random forest"
+    layout: ClassVar[Layout] = "components"
 
     def __post_init__(self) -> None:
         if self.trees < 1 or self.least < 1:
@@ -42,9 +47,6 @@ class Forest:
             self.trees, min_samples_leaf=self.least, random_state=self.seed
         )
         return FittedForest(trees.fit(inputs, targets[:, 0] if targets.shape[1] == 1 else targets).estimators_)
-
-    def predict(self, inputs: Array) -> Array:
-        raise InputError("this forest has not been fitted: call fit, and predict of what it returns")
 
 
 class FittedForest:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ..regression.compiling import entry
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@entry
 def walk(roots, left, right, feature, threshold, value, inputs, means):
     """Add to means (M, r) the mean over trees of the leaf values (nodes, r) that the inputs (M, k) end in."""
     for m in range(len(inputs)):

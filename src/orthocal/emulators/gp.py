@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -22,6 +22,7 @@ from ..regression.gaussian_process import (
     restricted_deviance,
     sample_of_points,
 )
+from .base import Layout, Settings, listed
 
 #: exact regression beyond this takes minutes and gigabytes
 MOST_ROWS = 4000
@@ -34,8 +35,9 @@ ALONE, GROWTH = 10, 1.5
 STARTS = ((1.0, 0.5, 1e-2), (2.0, 2.0, 1e-4), (20.0, 5.0, 1e-7))
 
 
+@listed
 @dataclass(frozen=True)
-class GP:
+class GP(Settings):
     """target = beta_0 + beta' u + Z(u) + e, Z ~ GP(0, sd^2 k(.; lengthscale)), e ~ N(0, noise variance).
 
     The coefficients beta have flat priors; sd, length-scales and noise variance are by restricted marginal likelihood,
@@ -48,7 +50,10 @@ class GP:
     """
 
     nu: float | None = None
-    layout = "components"
+
+    name: ClassVar[str] = "gp"
+    words: ClassVar[str] = "a Gaussian process with a linear trend"
+    layout: ClassVar[Layout] = "components"
 
     def __post_init__(self) -> None:
         if self.nu not in (None, 1.5, 2.5, np.inf):
@@ -75,9 +80,6 @@ class GP:
                 for members in progress_bar(groups, "emulator")
             ]
         return FittedGP(inputs, processes, targets.shape[1])
-
-    def predict(self, inputs: Array) -> Array:
-        raise InputError("this Gaussian process has not been fitted: call fit, and predict of what it returns")
 
 
 class Process(NamedTuple):

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from ..arrays import Array, IntArray
 from ..errors import InputError
 from ..progress import progress_bar, progress_shown
 from ..runs.table import RunTable
-from .fitting import EMULATORS, fitted_emulator, regressor_by_name, usable_runs
+from .base import EMULATORS
+from .fitting import EmulatorChoice, fitted_emulator, regressor_by_name, usable_runs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: with at least this many runs one split is enough, with fewer each run is held out once
 MANY_RUNS, FOLDS = 200, 5
@@ -45,10 +48,10 @@ class EmulatorComparison:
     failures: dict[str, str]
     predictions: dict[str, tuple[Array, Array]] = field(repr=False)
     held_out: int
-    emulators: dict[str, Any] = field(repr=False)
+    emulators: dict[str, EmulatorChoice] = field(repr=False)
 
     @property
-    def best(self) -> Any:
+    def best(self) -> EmulatorChoice:
         """The emulator with the smallest relative error (rms over the outcomes), to be given to ``oc.emulate``."""
         return self.emulators[self.ranking.index[0]]
 
@@ -81,7 +84,7 @@ class EmulatorComparison:
 
 def compare_emulators(
     runs: RunTable,
-    emulators: Sequence[Any] | Mapping[str, Any] | None = None,
+    emulators: Sequence[EmulatorChoice] | Mapping[str, EmulatorChoice] | None = None,
     folds: int | None = None,
     seed: int = 0,
     progress: bool = True,
@@ -91,7 +94,7 @@ def compare_emulators(
     Parameters
     ----------
     emulators
-        As for ``oc.emulate``, a list or label -> emulator; default: all five.
+        As for ``oc.emulate``, a list or label -> emulator; default: all that have names.
     folds
         1 holds out a fifth of the runs; a larger number holds out each run once, in as many parts. Default: 1 from
         200 runs on, 5 below.
@@ -103,7 +106,7 @@ def compare_emulators(
     used = usable_runs(runs)
     chosen = _labelled(tuple(EMULATORS) if emulators is None else emulators)
     tests = _split(used.s, folds, seed)
-    collected: dict[str, list[dict[str, Any]]] = {}
+    collected: dict[str, list[HeldOut]] = {}
     failures: dict[str, str] = {}
     with progress_shown(progress):
         for label, emulator in progress_bar(list(chosen.items()), "emulators"):
@@ -113,7 +116,7 @@ def compare_emulators(
                 failures[label] = str(error)
     if not collected:
         raise InputError("no emulator could be fitted: " + "; ".join(f"{k}: {why}" for k, why in failures.items()))
-    spread = np.sqrt(np.nanmean(np.concatenate([one["truth"] for one in next(iter(collected.values()))]) ** 2, axis=0))
+    spread = np.sqrt(np.nanmean(np.concatenate([one.truth for one in next(iter(collected.values()))]) ** 2, axis=0))
     spread = np.where(spread > 0, spread, 1.0)
     rows = [row for label, parts in collected.items() for row in _rows(label, parts, spread, used.outcome_names)]
     table = pd.DataFrame(rows).set_index(["emulator", "outcome"])
@@ -121,7 +124,7 @@ def compare_emulators(
     return EmulatorComparison(table, failures, predictions, int(sum(map(len, tests))), chosen)
 
 
-def _labelled(emulators: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
+def _labelled(emulators: Sequence[EmulatorChoice] | Mapping[str, EmulatorChoice]) -> dict[str, EmulatorChoice]:
     if isinstance(emulators, Mapping):
         return dict(emulators)
     given = [emulators] if isinstance(emulators, str) else list(emulators)
@@ -143,8 +146,17 @@ def _split(s: int, folds: int | None, seed: int) -> list[IntArray]:
     ]
 
 
-def _held_out(runs: RunTable, test: IntArray, emulator: Any) -> dict[str, Any]:
-    """Output, prediction and variance of the held-out runs, less the mean of the others, and the times."""
+class HeldOut(NamedTuple):
+    """Output, prediction and its sd of held-out runs, less the mean of the others, and the times."""
+
+    truth: Array
+    prediction: Array
+    sd: Array | None
+    fit_seconds: float
+    predict_ms: float
+
+
+def _held_out(runs: RunTable, test: IntArray, emulator: EmulatorChoice) -> HeldOut:
     train = np.setdiff1d(np.arange(runs.s), test)
     part = runs.subset(train)
     started = perf_counter()
@@ -167,13 +179,13 @@ def _held_out(runs: RunTable, test: IntArray, emulator: Any) -> dict[str, Any]:
             var.append(fitted.variance(x, runs.theta[i]))
     mean = _mean_run(part)
     means = np.concatenate([np.broadcast_to(mean, one.shape) for one in truth])
-    return {
-        "truth": np.concatenate(truth) - means,
-        "prediction": np.concatenate(prediction) - means,
-        "sd": np.sqrt(np.concatenate(var)) if var else None,
-        "fit_seconds": fit_seconds,
-        "predict_ms": 1000 * spent / len(test),
-    }
+    return HeldOut(
+        truth=np.concatenate(truth) - means,
+        prediction=np.concatenate(prediction) - means,
+        sd=np.sqrt(np.concatenate(var)) if var else None,
+        fit_seconds=fit_seconds,
+        predict_ms=1000 * spent / len(test),
+    )
 
 
 def _mean_run(runs: RunTable) -> Array:
@@ -186,29 +198,30 @@ def _mean_run(runs: RunTable) -> Array:
     return np.asarray(total / np.maximum(known.sum(axis=0), 1))
 
 
-def _joined(parts: list[dict[str, Any]], spread: Array) -> tuple[Array, Array]:
-    truth, prediction = (np.concatenate([one[key] for one in parts]) / spread for key in ("truth", "prediction"))
-    return truth, prediction
+def _joined(parts: list[HeldOut], spread: Array) -> tuple[Array, Array]:
+    truth = np.concatenate([one.truth for one in parts])
+    return truth / spread, np.concatenate([one.prediction for one in parts]) / spread
 
 
-def _rows(label: str, parts: list[dict[str, Any]], spread: Array, outcomes: Sequence[str]) -> list[dict[str, Any]]:
+def _rows(label: str, parts: list[HeldOut], spread: Array, outcomes: Sequence[str]) -> list[dict[str, object]]:
     truth, prediction = _joined(parts, spread)
     error = prediction - truth
     known = ~np.isnan(truth)
-    sds = None if parts[0]["sd"] is None else np.concatenate([one["sd"] for one in parts]) / spread
+    sds = [one.sd for one in parts if one.sd is not None]
+    sd = np.concatenate(sds) / spread if sds else None
     rows = []
     for k, outcome in enumerate(outcomes):
         own = error[known[:, k], k]
         # an emulator that is exact has intervals of no width: rounding must not count as a miss
-        covered = np.nan if sds is None else np.mean(np.abs(own) <= NORMAL_95 * sds[known[:, k], k] + 1e-10)
+        covered = np.nan if sd is None else np.mean(np.abs(own) <= NORMAL_95 * sd[known[:, k], k] + 1e-10)
         rows.append(
             {
                 "emulator": label,
                 "outcome": outcome,
                 "relative_rmse": float(np.sqrt(np.mean(own**2))),
                 "coverage": float(covered),
-                "fit_seconds": float(np.mean([one["fit_seconds"] for one in parts])),
-                "predict_ms": float(np.mean([one["predict_ms"] for one in parts])),
+                "fit_seconds": float(np.mean([one.fit_seconds for one in parts])),
+                "predict_ms": float(np.mean([one.predict_ms for one in parts])),
             }
         )
     return rows

@@ -8,21 +8,24 @@ memory, stay a list of boxes; the same box of several draws is one.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array, IntArray
 from .lookup_kernels import add_leaves, count_leaves, look_up
+
+Bytes: TypeAlias = NDArray[np.uint8]
 
 #: memory for the tables of one set of points
 MOST_BYTES = 512 * 2**20
 
 
 class Packed(NamedTuple):
-    """The trees of all draws of one target, one after the other: see ``bias.bart_kernels.pack``."""
+    """The trees of all draws of one target, one after the other: see ``regression.tree_kernels.pack``."""
 
-    kind: Any
+    kind: NDArray[np.int16]
     value: Array
 
 
@@ -39,8 +42,8 @@ class Tables(NamedTuple):
 class Boxes(NamedTuple):
     """Boxes of theta, sorted into groups of one target and the same rows of points; see ``look_up``."""
 
-    low: Any
-    extent: Any
+    low: Bytes
+    extent: Bytes
     value: Array
     group_ends: IntArray
     group_target: IntArray
@@ -117,7 +120,7 @@ class Lookup:
         """Number of tables."""
         return len(self._tables.first)
 
-    def _add(self, forest: Packed, target: int, bins: IntArray, point_bins: Any, most: int) -> tuple[Any, Array]:
+    def _add(self, forest: Packed, target: int, bins: IntArray, point_bins: Bytes, most: int) -> tuple[Bytes, Array]:
         """Add the leaves of one target; what has no table, as boxes (B, 2 k) and values."""
         box, value = np.empty((most, 2 * len(bins)), dtype=np.uint8), np.empty(most)
         choice, first, axes, strides, _ = self._tables
@@ -164,7 +167,7 @@ def plan_tables(counts: IntArray, bins: IntArray, most_cells: int) -> Tables:
     return Tables(choice, np.array(first, dtype=np.int64), shaped[0], shaped[1], used)
 
 
-def _distinct_rows(points: Array, cut_points: list[Array]) -> tuple[Any, IntArray]:
+def _distinct_rows(points: Array, cut_points: list[Array]) -> tuple[Bytes, IntArray]:
     """The distinct cells of the points, bins (d, u), and which of them each point is in, (m,)."""
     if not points.shape[1]:
         return np.zeros((0, 1), dtype=np.uint8), np.zeros(len(points), dtype=np.int64)
@@ -173,7 +176,7 @@ def _distinct_rows(points: Array, cut_points: list[Array]) -> tuple[Any, IntArra
     return np.ascontiguousarray(rows.T), inverse.ravel().astype(np.int64)
 
 
-def _grouped(lists: list[tuple[Any, Array]], point_bins: Any, draws: int) -> Boxes:
+def _grouped(lists: list[tuple[Bytes, Array]], point_bins: Bytes, draws: int) -> Boxes:
     """The boxes of all targets in groups; equal boxes are added up, those without a point left out."""
     d, k = len(point_bins), lists[0][0].shape[1] // 2
     bounds, values, sizes, targets, row_lists = [], [], [], [], []
@@ -204,7 +207,7 @@ def _grouped(lists: list[tuple[Any, Array]], point_bins: Any, draws: int) -> Box
     )
 
 
-def _in_ranks(box: Any, point_bins: Any) -> Any:
+def _in_ranks(box: Bytes, point_bins: Bytes) -> Bytes:
     """The bounds in x, (B, 2 d), as those of the outermost points inside: boxes with the same points become equal."""
     d, k = len(point_bins), box.shape[1] // 2
     low, high = np.empty((len(box), d), dtype=np.uint8), np.empty((len(box), d), dtype=np.uint8)
@@ -218,12 +221,12 @@ def _in_ranks(box: Any, point_bins: Any) -> Any:
     return np.hstack([low, high])
 
 
-def _rows_between(low: Any, high: Any, point_bins: Any) -> IntArray:
+def _rows_between(low: Bytes, high: Bytes, point_bins: Bytes) -> IntArray:
     """The rows of points in a box."""
     return np.flatnonzero(((point_bins >= low[:, None]) & (point_bins <= high[:, None])).all(axis=0))
 
 
-def _distinct_bytes(rows: Any) -> tuple[Any, IntArray]:
+def _distinct_bytes(rows: Bytes) -> tuple[Bytes, IntArray]:
     """The distinct rows of an array of bytes, sorted, and which of them each row is."""
     if not rows.size:
         return rows, np.zeros(len(rows), dtype=np.intp)

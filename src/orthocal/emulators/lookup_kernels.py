@@ -1,8 +1,8 @@
 """The compiled core of the lookup: leaves of packed trees become rectangles of theta, theta becomes a sum over them.
 
-A packed forest is that of ``bias.bart_kernels``: nodes in pre-order, ``kind`` (L, 2) with variable and cut, or -1 for
-a leaf. The first d variables are inputs x, the other p are theta. A leaf is a box of bins lo..hi-1 in every variable;
-it depends on those parameters whose range it cuts.
+A packed forest is that of ``regression.tree_kernels``: nodes in pre-order, ``kind`` (L, 2) with variable and cut, or
+-1 for a leaf. The first d variables are inputs x, the other p are theta. A leaf is a box of bins lo..hi-1 in every
+variable; it depends on those parameters whose range it cuts.
 
 ``cells`` (C, r, u) holds all tables below each other, for r targets and u rows of points: table t starts at
 ``first[t]``, and the cell of bins (b_1, .., b_p) is ``strides[t, 0] b_i + strides[t, 1] b_j`` further, with
@@ -13,10 +13,9 @@ it depends on those parameters whose range it cuts.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-# see bart_kernels for what short compile times ask of the code
-part = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
+from ..regression.compiling import entry, part
+
 #: more than the depth of any tree
 DEPTHS = 64
 
@@ -65,7 +64,7 @@ def parameters_of(lo, hi, bins, d, pair):
     return count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@entry
 def count_leaves(kind, bins, d, counts):
     """Count the leaves by the parameters they depend on: pairs and single ones in ``counts`` (p, p); those of more."""
     k = len(bins)
@@ -109,7 +108,7 @@ def add_rows(cell, rows, count, value):
         cell[rows[i]] += value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@entry
 def add_leaves(kind, value, bins, point_bins, target, choice, first, axes, strides, constant, cells, box, box_value):
     """Add each leaf of one target to the differences in ``cells``, or to ``constant`` (r, u) if no theta matters.
 
@@ -190,7 +189,7 @@ def sum_inside(inside, value, start, stop):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@entry
 def look_up(
     theta, points, starts, constant, cells, first, axes, strides,
     low, extent, value, group_ends, group_target, row_ends, group_rows, row_of_point, output,

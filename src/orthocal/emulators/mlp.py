@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
+from .base import Layout, Settings, listed
 from .foreign import learner
 
 #: rows times iterations: a minute or two
 MOST_WORK = 20_000_000
 
 
+@listed
 @dataclass(frozen=True)
-class MLP:
+class MLP(Settings):
     """Layers of tanh(W u + b), the last one linear; weights by least squares with a penalty on their size.
 
     Parameters
@@ -35,7 +37,10 @@ class MLP:
     penalty: float = 1e-3
     iterations: int = 1000
     seed: int = 0
-    layout = "components"
+
+    name: ClassVar[str] = "mlp"
+    words: ClassVar[str] = "a neural network"
+    layout: ClassVar[Layout] = "components"
 
     def __post_init__(self) -> None:
         if not self.layers or min(self.layers) < 1 or self.penalty < 0 or self.iterations < 1:
@@ -63,14 +68,11 @@ class MLP:
             network.fit(inputs, targets[:, 0] if targets.shape[1] == 1 else targets)
         return FittedMLP(network.coefs_, network.intercepts_)
 
-    def predict(self, inputs: Array) -> Array:
-        raise InputError("this network has not been fitted: call fit, and predict of what it returns")
-
 
 class FittedMLP:
     """The network with weights (in, out) and intercepts (out,) of each layer."""
 
-    def __init__(self, weights: list[Any], intercepts: list[Any]) -> None:
+    def __init__(self, weights: list[Array], intercepts: list[Array]) -> None:
         self.weights, self.intercepts = weights, intercepts
 
     def predict(self, inputs: Array) -> Array:

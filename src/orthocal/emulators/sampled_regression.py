@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
@@ -13,6 +13,7 @@ from scipy.stats import chi2
 from ..arrays import Array
 from ..errors import InputError
 from ..progress import announced, progress_bar
+from ..regression.chainwise import Record
 from ..regression.compiled import CompiledSampler
 
 #: the noise variance has an inverse chi-square prior with these degrees of freedom ...
@@ -62,7 +63,7 @@ class Chain:
         self._state = sampler.empty()
         self._done = 0
         self._noise_var = max(float(target.var()), LEAST_NOISE_SD**2)
-        self.records: list[dict[str, Array]] = []
+        self.records: list[Record] = []
         self.noise_vars: list[float] = []
 
     def advance(self, updates: int) -> None:
@@ -79,6 +80,39 @@ class Chain:
                 self.records.append(self.sampler.one_record(self._state))
                 self.noise_vars.append(self._noise_var)
             self._done += 1
+
+
+class Sampled(NamedTuple):
+    """The chains of all targets, None for one that is constant, and the means that were taken away before, (r,)."""
+
+    chains: list[Chain | None]
+    offset: Array
+
+    @property
+    def noise_var(self) -> Array:
+        """Posterior mean of each target's noise variance, (r,)."""
+        return np.array([0.0 if chain is None else np.mean(chain.noise_vars) for chain in self.chains])
+
+    @property
+    def records(self) -> list[list[Record]]:
+        """What the samplers recorded, of each target."""
+        return [[] if chain is None else chain.records for chain in self.chains]
+
+
+def sample_targets(
+    targets: Array, seed: int, updates: int, start: Callable[[np.random.Generator, Array], Chain]
+) -> Sampled:
+    """Make all updates of a chain for each target; ``start`` makes one for a target of mean 0, (N,)."""
+    # column by column, so that no sum depends on how many targets there are
+    offset = np.array([np.ascontiguousarray(target).mean() for target in targets.T])
+    rngs = [np.random.default_rng(own) for own in np.random.SeedSequence(seed).spawn(targets.shape[1])]
+    chains = [
+        # a constant target has nothing to learn
+        None if float(np.ptp(target)) < 1e-9 else start(rng, target)
+        for target, rng in zip((targets - offset).T, rngs, strict=True)
+    ]
+    run_chains([chain for chain in chains if chain is not None], updates)
+    return Sampled(chains, offset)
 
 
 def run_chains(chains: Sequence[Chain], updates: int) -> None:
@@ -101,7 +135,7 @@ def keeps_from(burn: int, thin: int) -> Callable[[int], bool]:
     return lambda update: update >= burn and (update - burn) % thin == thin - 1
 
 
-def check_whole(title: str, least: dict[str, tuple[Any, int]]) -> None:
+def check_whole(title: str, least: dict[str, tuple[object, int]]) -> None:
     """Refuse settings that are not whole numbers of at least so much: name -> value, least."""
     for name, (value, lowest) in least.items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < lowest:

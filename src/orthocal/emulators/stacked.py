@@ -4,70 +4,81 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
+from functools import partial
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, BoolArray
 from ..errors import InputError
 from ..runs.table import RunTable
-from .base import Emulator, Range, Regressor
+from .base import Emulator, FittedRegressor, Range, Regressor, WithPoints
 
 #: sets of points for which a collapsed regression is kept: data, nodes, coarse nodes, and one more
 KEPT = 4
 
 
-class StackedEmulator(Emulator):
-    """f_hat(x, theta) from rows (x, theta) -> outcomes, one row a run and point; missing cells are left out.
+class Part(NamedTuple):
+    """Outcomes that have the same cells, and what was learnt of them."""
 
-    A fitted regressor may have ``at(points)``, which makes a function theta (p,) -> (m, r) for fixed points (m, d): it
-    can compute once what does not depend on theta. That function may have ``gradient(theta)``, (m, r, p).
-    """
+    outcomes: list[int]
+    targets: Range
+    fitted: FittedRegressor
+
+
+@runtime_checkable
+class SmoothFunction(Protocol):
+    """A function of theta that knows its derivative."""
+
+    def gradient(self, theta: Array) -> Array:
+        """By theta (p,), (m, r, p)."""
+
+
+class Collapsed(NamedTuple):
+    """A part at fixed points as functions of theta (p,) in the unit cube: (m, r), and (m, r, p) if it has its own."""
+
+    mean: Callable[[Array], Array]
+    gradient: Callable[[Array], Array] | None
+
+
+class StackedEmulator(Emulator):
+    """f_hat(x, theta) from rows (x, theta) -> outcomes, one row a run and point; missing cells are left out."""
 
     def __init__(self, name: str, runs: RunTable, regressor: Regressor) -> None:
-        super().__init__(name, runs)
         long = runs.long
         rows = np.hstack([long.x, runs.theta[long.run]])
         self._inputs = Range.of_box(rows)
         unit = self._inputs.apply(rows)
         known = ~np.isnan(long.output)
-        self._parts: list[tuple[list[int], Range, Any]] = []
+        self._parts: list[Part] = []
         for outcomes in _together(known):
             used = known[:, outcomes[0]]
             if used.sum() < 2:
                 raise InputError(f"outcome {runs.outcome_names[outcomes[0]]!r} has no output in any run")
             targets = Range.of_spread(long.output[used][:, outcomes])
             fitted = deepcopy(regressor).fit(unit[used], targets.apply(long.output[used][:, outcomes]))
-            self._parts.append((outcomes, targets, fitted))
-        self._collapsed: dict[bytes, list[Callable[[Array], Array]]] = {}
-        if not all(hasattr(fitted, "gradient") for _, _, fitted in self._parts):
-            self._set_steps([fitted for *_, fitted in self._parts])
-
-    @property
-    def has_variance(self) -> bool:
-        return all(hasattr(fitted, "variance") for *_, fitted in self._parts)
+            self._parts.append(Part(outcomes, targets, fitted))
+        self._collapsed: dict[bytes, list[Collapsed]] = {}
+        super().__init__(name, runs, [part.fitted for part in self._parts])
 
     def mean(self, x: Array, theta: Array) -> Array:
         output = np.empty((len(x), self.runs.q))
         theta_unit = self._theta_in_cube(theta)
-        for (outcomes, targets, _), function in zip(self._parts, self._functions(x), strict=True):
-            output[:, outcomes] = targets.shift + targets.scale * function(theta_unit)
+        for (outcomes, targets, _), (mean, _) in zip(self._parts, self._at(x), strict=True):
+            output[:, outcomes] = targets.shift + targets.scale * mean(theta_unit)
         return output
 
     def slope(self, x: Array, theta: Array) -> Array:
         gradient = np.empty((len(x), self.runs.q, self.runs.p))
         theta_unit = self._theta_in_cube(theta)
-        for (outcomes, targets, fitted), function in zip(self._parts, self._functions(x), strict=True):
-            if hasattr(function, "gradient"):
-                by_unit = function.gradient(theta_unit)
-            else:
-                by_unit = fitted.gradient(self._rows(x, theta))[:, :, self.runs.d :]
-            gradient[:, outcomes] = by_unit * targets.scale[:, None] / self._inputs.scale[self.runs.d :]
+        for part, fitted, (_, own) in zip(self._parts, self._with_gradient, self._at(x), strict=True):
+            by_unit = fitted.gradient(self._rows(x, theta))[:, :, self.runs.d :] if own is None else own(theta_unit)
+            gradient[:, part.outcomes] = by_unit * part.targets.scale[:, None] / self._inputs.scale[self.runs.d :]
         return gradient
 
     def error_var(self, x: Array, theta: Array) -> Array:
         var = np.empty((len(x), self.runs.q))
-        for outcomes, targets, fitted in self._parts:
+        for (outcomes, targets, _), fitted in zip(self._parts, self._with_variance, strict=True):
             var[:, outcomes] = targets.scale**2 * fitted.variance(self._rows(x, theta))
         return var
 
@@ -75,28 +86,36 @@ class StackedEmulator(Emulator):
         return np.asarray((theta - self._inputs.shift[self.runs.d :]) / self._inputs.scale[self.runs.d :])
 
     def _rows(self, x: Array, theta: Array) -> Array:
-        return self._inputs.apply(np.hstack([x, np.tile(theta, (len(x), 1))]))
+        return self._inputs.apply(_with_theta(x, theta))
 
-    def _functions(self, x: Array) -> list[Callable[[Array], Array]]:
-        """Functions of theta in the unit cube, one a part, for these points."""
+    def _at(self, x: Array) -> list[Collapsed]:
+        """The parts at these points."""
         key = x.tobytes()
-        functions = self._collapsed.get(key)
-        if functions is None:
+        found = self._collapsed.get(key)
+        if found is None:
             unit = (x - self._inputs.shift[: self.runs.d]) / self._inputs.scale[: self.runs.d]
-            functions = self._collapsed[key] = [_function(fitted, unit) for *_, fitted in self._parts]
+            found = self._collapsed[key] = [_collapsed(part.fitted, unit) for part in self._parts]
             if len(self._collapsed) > KEPT:
                 self._collapsed.pop(next(iter(self._collapsed)))
-        return functions
+        return found
 
 
-def _function(fitted: Any, points: Array) -> Callable[[Array], Array]:
-    if hasattr(fitted, "at"):
-        made: Callable[[Array], Array] = fitted.at(points)
-        return made
-    return lambda theta: fitted.predict(np.hstack([points, np.tile(theta, (len(points), 1))]))
+def _collapsed(fitted: FittedRegressor, points: Array) -> Collapsed:
+    if not isinstance(fitted, WithPoints):
+        return Collapsed(partial(_by_rows, fitted, points), None)
+    function = fitted.at(points)
+    return Collapsed(function, function.gradient if isinstance(function, SmoothFunction) else None)
 
 
-def _together(known: Any) -> list[list[int]]:
+def _by_rows(fitted: FittedRegressor, points: Array, theta: Array) -> Array:
+    return fitted.predict(_with_theta(points, theta))
+
+
+def _with_theta(points: Array, theta: Array) -> Array:
+    return np.hstack([points, np.tile(theta, (len(points), 1))])
+
+
+def _together(known: BoolArray) -> list[list[int]]:
     """The outcomes in groups that have the same cells."""
     groups: dict[bytes, list[int]] = {}
     for k, column in enumerate(known.T):

@@ -14,6 +14,7 @@ class SideBySide:
 
     def __init__(self, parts: list[oc.emulators.Emulator], runs: oc.RunTable) -> None:
         self.parts, self.runs = parts, runs
+        self.parameter_names = runs.parameter_names
         self.smooth = all(part.smooth for part in parts)
         self.has_variance = all(part.has_variance for part in parts)
 

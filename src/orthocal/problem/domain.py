@@ -65,7 +65,9 @@ class Box:
         if not (np.isfinite(self.lower).all() and np.isfinite(self.upper).all()):
             raise InputError("the corners of a box must be finite")
         if len({self.lower.size, self.upper.size} - {1}) > 1:
-            raise InputError(f"Box({lower!r}, {upper!r}): the corners have {self.lower.size} and {self.upper.size} numbers")
+            raise InputError(
+                f"Box({lower!r}, {upper!r}): the corners have {self.lower.size} and {self.upper.size} numbers"
+            )
         if not np.all(self.lower < self.upper):
             raise InputError(f"Box({lower!r}, {upper!r}) is empty: every upper bound must exceed its lower bound")
         if nodes is not None and (not isinstance(nodes, int | np.integer) or nodes < 2):

@@ -16,11 +16,12 @@ from ..errors import IdentifiabilityError, InputError
 from ..projection import Sensitivity, gram_matrix, quadrature_error, sensitivity
 from .data import field_data
 from .domain import Box, Domain, Rule
+from .emulator import EmulatorLike
 from .minima import Minimum, find_minima
 from .noise import Noise, NoiseSource, known_noise, noise_from_errors, observed_precision
 from .noise_estimate import LowRankNoise, estimated_noise
 from .parameters import Distribution, Parameters
-from .simulator import BoundSimulator, Simulator
+from .simulator import BoundSimulator, Function, Simulator
 
 #: starts of the search for theta_tilde
 STARTS = 32
@@ -65,7 +66,7 @@ class Problem:
         self,
         x: ArrayLike,
         y: ArrayLike,
-        simulator: Any,
+        simulator: Function,
         parameters: Mapping[str, Distribution],
         domain: Domain | None = None,
         noise_cov: ArrayLike | Noise | LowRankNoise = "estimate",
@@ -79,8 +80,8 @@ class Problem:
         self.data = field_data(x, y, input_names, outcome_names)
         self.parameters = Parameters(parameters)
         self.simulator = BoundSimulator(simulator, self.parameters.support, self.data.q, self.data.flat_x)
-        _check_emulator(simulator, self.parameters.names, emulator_error, noise_cov)
-        self._emulator = simulator if emulator_error else None
+        _check_emulator(self.simulator.emulator, self.parameters.names, emulator_error, noise_cov)
+        self._emulator = self.simulator.emulator if emulator_error else None
         cells = int(self.data.observed.sum())
         if cells < self.parameters.p:
             raise IdentifiabilityError(
@@ -327,17 +328,19 @@ def _checked_noise(
     return known_noise(noise_cov, observed)
 
 
-def _check_emulator(simulator: Any, names: tuple[str, ...], emulator_error: bool, noise_cov: Any) -> None:
+def _check_emulator(
+    emulator: EmulatorLike | None, names: tuple[str, ...], emulator_error: bool, noise_cov: Any
+) -> None:
     """An emulator knows the order of its parameters, and whether it has a variance."""
-    known = getattr(getattr(simulator, "runs", None), "parameter_names", None)
-    if known is not None and known != names and (len(known) != len(names) or set(known) == set(names)):
+    known = names if emulator is None else emulator.parameter_names
+    if known != names and (len(known) != len(names) or set(known) == set(names)):
         raise InputError(
             f"the runs of the emulator have the parameters {', '.join(known)}: give priors for these, in this order, "
             f"not for {', '.join(names)}"
         )
     if not emulator_error:
         return
-    if not getattr(simulator, "has_variance", False):
+    if emulator is None or not emulator.has_variance:
         raise InputError("emulator_error needs an emulator with a variance as the simulator, for instance 'gp'")
     if isinstance(noise_cov, str) and noise_cov == "sample":
         raise InputError('emulator_error needs noise that is known or estimated, not noise_cov="sample"')

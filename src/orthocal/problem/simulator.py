@@ -8,16 +8,30 @@ from enum import StrEnum
 from pathlib import Path
 from time import perf_counter
 from traceback import extract_tb
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError, NonFiniteError, SimulatorError
+from .emulator import EmulatorLike
 from .parameters import Support
 
 #: relative step of a central difference: the cube root of the rounding error balances the two errors
 DIFFERENCE_STEP = float(np.cbrt(np.finfo(np.float64).eps))
+
+#: f(x, theta) or its gradient as the user wrote it: whatever it returns is checked
+Function: TypeAlias = Callable[[Array, Array], Any]
+NamedGradient: TypeAlias = Literal["auto", "jax", "difference"]
+NAMED_GRADIENTS: tuple[NamedGradient, ...] = get_args(NamedGradient)
+Gradient: TypeAlias = Function | NamedGradient
+
+
+@runtime_checkable
+class WithGradient(Protocol):
+    """A function, or an object that can be called as one, with its gradient."""
+
+    gradient: Gradient
 
 
 class GradientKind(StrEnum):
@@ -48,13 +62,13 @@ class Simulator:
 
     def __init__(
         self,
-        function: Callable[[Array, Array], Any],
-        gradient: Callable[[Array, Array], Any] | Literal["auto", "jax", "difference"] = "auto",
+        function: Function,
+        gradient: Gradient = "auto",
         step: float | None = None,
     ) -> None:
         if not callable(function):
             raise InputError(f"the simulator is {type(function).__name__}: give a function f(x, theta)")
-        if not callable(gradient) and gradient not in ("auto", "jax", "difference"):
+        if not callable(gradient) and gradient not in NAMED_GRADIENTS:
             raise InputError(f'gradient={gradient!r}: give a function g(x, theta), "auto", "jax" or "difference"')
         if step is not None and not 0 < step < 1:
             raise InputError(f"step={step}: give the step of the differences as a share of the parameter's scale")
@@ -77,14 +91,15 @@ class BoundSimulator:
         Number of calls that returned a value that is not finite.
     gradient_kind
         ``"given"``, ``"jax"`` or ``"difference"``.
-    given
-        What the user gave.
+    emulator
+        What the user gave, if it is one.
+    outside
+        Of an emulator: which theta (c, p) lie outside of the runs.
     """
 
-    def __init__(self, simulator: Any, support: Support, q: int, flat_x: bool) -> None:
-        if not callable(simulator):
-            raise InputError(f"the simulator is {type(simulator).__name__}: give a function f(x, theta)")
-        self.given = self._function = self._user_function = simulator
+    def __init__(self, simulator: Function, support: Support, q: int, flat_x: bool) -> None:
+        chosen = _with_chosen_gradient(simulator)
+        self._function = self._user_function = simulator
         self._support = support
         self._q = q
         self.flat_x = flat_x
@@ -92,15 +107,12 @@ class BoundSimulator:
         self.calls = 0
         self.seconds = 0.0
         self.failures = 0
-        gradient = getattr(simulator, "gradient", "auto")
-        if not callable(gradient) and not (isinstance(gradient, str) and gradient in ("jax", "difference")):
-            gradient = "auto"
-        self._step = float(getattr(simulator, "step", None) or DIFFERENCE_STEP)
-        self._given_gradient = gradient if callable(gradient) else None
-        self._jacobian: Callable[[Array, Array], Any] | None = None
-        self.gradient_kind = "given" if callable(gradient) else str(gradient)
-        #: of an emulator: which theta (c, p) lie outside of the runs
-        self.outside: Callable[[Array], Any] | None = getattr(simulator, "outside", None)
+        self._step = float(chosen.step or DIFFERENCE_STEP)
+        self._given_gradient = chosen.gradient if callable(chosen.gradient) else None
+        self._jacobian: Function | None = None
+        self.gradient_kind = "given" if callable(chosen.gradient) else chosen.gradient
+        self.emulator = simulator if isinstance(simulator, EmulatorLike) else None
+        self.outside = None if self.emulator is None else self.emulator.outside
 
     def evaluate(self, x: Array, theta: Array) -> Array:
         """f(x, theta), (m, q). A value that is not finite comes back as NaN in every cell."""
@@ -201,7 +213,7 @@ class BoundSimulator:
             self._function, output = self._compiled(self._function, x, theta)
         return self._shaped(output, (len(x), self._q), "simulator")
 
-    def _compiled(self, function: Callable[[Array, Array], Any], x: Array, theta: Array) -> tuple[Any, Any]:
+    def _compiled(self, function: Function, x: Array, theta: Array) -> tuple[Function, Any]:
         """A JAX function in double precision, compiled where that is possible, and its output."""
         import jax
 
@@ -212,7 +224,7 @@ class BoundSimulator:
                 failure = error
         raise failure
 
-    def _call(self, function: Callable[[Array, Array], Any], x: Array, theta: Array) -> Any:
+    def _call(self, function: Function, x: Array, theta: Array) -> Any:
         started = perf_counter()
         try:
             # copies: the user's code must not be able to change our state
@@ -245,7 +257,7 @@ class BoundSimulator:
             )
         return array.reshape(shape)
 
-    def _choose_gradient(self, x: Array, theta: Array) -> str:
+    def _choose_gradient(self, x: Array, theta: Array) -> Literal["jax", "difference"]:
         """JAX only where the program uses it already: importing it costs a second."""
         if "jax" not in sys.modules:
             return "difference"
@@ -256,7 +268,7 @@ class BoundSimulator:
             return "difference"
         return "jax"
 
-    def _jax_jacobian(self) -> Callable[[Array, Array], Any]:
+    def _jax_jacobian(self) -> Function:
         if self._jacobian is None:
             try:
                 import jax
@@ -268,7 +280,18 @@ class BoundSimulator:
         return self._jacobian
 
 
-def _in_double(function: Callable[[Array, Array], Any]) -> Callable[[Array, Array], Any]:
+def _with_chosen_gradient(simulator: Function) -> Simulator:
+    """What the user gave with the gradient that it brings, or ``"auto"``."""
+    if isinstance(simulator, Simulator):
+        return simulator
+    gradient = simulator.gradient if isinstance(simulator, WithGradient) else "auto"
+    if callable(gradient) or (isinstance(gradient, str) and gradient in NAMED_GRADIENTS):
+        return Simulator(simulator, gradient)
+    # an attribute of that name that is something else
+    return Simulator(simulator)
+
+
+def _in_double(function: Function) -> Function:
     """A JAX function whose calls are in double precision and give NumPy arrays."""
     import jax
 

@@ -2,57 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array, IntArray
-from ..errors import InputError
-from .bart_kernels import FREE, LEAF, PARENT, SLOTS, evaluate, pack, sweep
+from .bart_kernels import sweep
+from .chainwise import Record
 from .compiled import CompiledSampler
-
-#: bins are bytes
-MOST_CUTS = 255
+from .settings import BARTSettings
+from .tree_kernels import FREE, LEAF, PARENT, SLOTS, evaluate, pack
 
 
 class Forest(NamedTuple):
-    """The trees of one chain, changed in place by a sweep; see ``bart_kernels`` for the layout."""
+    """The trees of one chain, changed in place by a sweep; see ``tree_kernels`` for the layout."""
 
-    nodes: Any
+    nodes: NDArray[np.int16]
     mu: Array
-    leaf: Any
+    leaf: NDArray[np.uint8]
     sums: Array
     fit: Array
     counts: IntArray
-
-
-@dataclass(frozen=True)
-class BARTSettings:
-    """The choices of ``oc.bias.BART``, which explains them."""
-
-    trees: int = 200
-    k: float = 2.0
-    alpha: float = 0.95
-    beta: float = 2.0
-    cuts: int = 100
-    grid: Literal["quantile", "uniform"] = "quantile"
-    least: int = 5
-    sweeps: int = 1
-
-    def __post_init__(self) -> None:
-        if self.trees < 1 or self.sweeps < 1 or self.least < 0:
-            raise InputError("BART needs at least one tree and one sweep, and least must not be negative")
-        if not 1 <= self.cuts <= MOST_CUTS:
-            raise InputError(f"cuts={self.cuts}: give 1 to {MOST_CUTS} cut points an input")
-        if not (0 < self.alpha < 1 and self.beta >= 0 and self.k > 0):
-            raise InputError("BART needs 0 < alpha < 1, beta >= 0 and k > 0")
-        if self.grid not in ("quantile", "uniform"):
-            raise InputError(f'grid={self.grid!r}: give "quantile" or "uniform"')
-
-    def describe(self) -> dict[str, Any]:
-        """The choices, as what JSON can store."""
-        return {**asdict(self)}
 
 
 class BARTSampler(CompiledSampler):
@@ -80,7 +51,7 @@ class BARTSampler(CompiledSampler):
         self._bins = self._binned(np.vstack([x, nodes]))
         self._weight = np.ascontiguousarray(1 / noise_var)
 
-    def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
+    def predict(self, rng: np.random.Generator, records: Record, x_new: Array) -> Array:
         bins = self._binned(x_new)
         fits = np.zeros((len(records["value"]), len(x_new)))
         for kind, value, fit in zip(records["kind"], records["value"], fits, strict=True):
@@ -102,8 +73,8 @@ class BARTSampler(CompiledSampler):
     @classmethod
     def restore(cls, settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BARTSampler:
         """The sampler of a stored posterior."""
-        prior = BARTSettings(**{name: settings[name] for name in BARTSettings.__dataclass_fields__})
         points: list[Array] = [np.asarray(column, dtype=np.float64) for column in settings["cut_points"]]
+        prior = BARTSettings.stored(settings)
         return cls(prior, float(settings["leaf_sd"]), points, x, nodes, noise_var, float(settings["unit"]))
 
     @property
@@ -114,7 +85,9 @@ class BARTSampler(CompiledSampler):
     def cost(self) -> int:
         return int(self._bins.shape[1]) * self.prior.trees
 
-    def update(self, rng: np.random.Generator, state: Any, response: Array, starting: bool, noise_scale: float) -> None:
+    def update(
+        self, rng: np.random.Generator, state: Forest, response: Array, starting: bool, noise_scale: float
+    ) -> None:
         prior, chain = self.prior, Forest(*state)
         if noise_scale != 1.0:
             # the sums of the weights persist, for a scale of one
@@ -145,14 +118,14 @@ class BARTSampler(CompiledSampler):
         counts = np.zeros((4, 2), dtype=np.int64)
         return Forest(nodes, np.zeros((trees, SLOTS)), leaf, sums, np.zeros(points), counts)
 
-    def one_record(self, state: Any) -> dict[str, Array]:
+    def one_record(self, state: Forest) -> Record:
         """The forest in pre-order; what is filled up with zeros at its end is never reached."""
         kind = np.empty((len(state.nodes) * SLOTS, 2), dtype=np.int16)
         value = np.empty(len(kind))
         length = pack(state.nodes, state.mu, kind, value)
-        return {"kind": kind[:length], "value": value[:length]}  # type: ignore[dict-item]
+        return {"kind": kind[:length], "value": value[:length]}
 
-    def _binned(self, x: Array) -> Any:
+    def _binned(self, x: Array) -> NDArray[np.uint8]:
         """The bin of each point in each input, (d, m): how many cut points lie below it."""
         columns = [np.searchsorted(points, column) for points, column in zip(self._cut_points, x.T, strict=True)]
         return np.ascontiguousarray(np.stack(columns).astype(np.uint8))

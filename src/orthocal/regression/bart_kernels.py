@@ -1,107 +1,32 @@
-"""The compiled core of BART: one backfitting sweep over a forest, in place.
-
-A forest of T trees has ``nodes`` (T, SLOTS, 5), leaf values ``mu`` (T, SLOTS), and ``leaf`` (T, N), the leaf that each
-of the N points lies in; the first n points are data, the others are where predictions are wanted. ``sums``
-(T, SLOTS, 3) holds for each leaf the number, the weights and the weighted responses of its data. Slot 0 is the root.
-The fields of a node are below: its left child (the right one is next to it; LEAF for a leaf), parent (FREE for an
-empty slot), split variable, cut number and depth. A point goes left if its bin is at most the cut number.
-
-A tree's prior: a node of depth h splits with probability alpha (1 + h)^-beta if some variable still has a cut there,
-else with probability 0; the variable is uniform among those, the cut uniform among the variable's. Trees with a leaf
-of fewer than ``least`` data points are excluded.
-"""
+"""The compiled core of BART: one backfitting sweep over a forest, in place; see ``tree_kernels`` for the layout."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-SLOTS = 63
-CHILD, PARENT, VARIABLE, CUT, DEPTH = range(5)
-LEAF, FREE = -1, -2
+from .compiling import entry, part, vector_part
+from .tree_kernels import (
+    CHILD,
+    CUT,
+    DEPTH,
+    DEPTHS,
+    FREE,
+    LEAF,
+    PARENT,
+    SLOTS,
+    VARIABLE,
+    cut_range,
+    draw_rule,
+    find_leaf,
+    list_nodes,
+    log_prior,
+    log_unsplit_children,
+    open_variables,
+)
+
 GROW, PRUNE, CHANGE, SWAP = range(4)
 #: how often each move is proposed
 SHARES = (0.35, 0.35, 0.25, 0.05)
-#: more than the depth of any tree
-DEPTHS = SLOTS // 2 + 2
-
-# Compiling takes seconds at a user's first call, so the three compiled samplers are written for that, too:
-# - What only compiled code calls has no wrapper for Python, and no cache, as the cache of its caller contains it.
-# - What is read from arrays of small integers becomes int64: a function is compiled for each type of its arguments.
-# - There are loops in place of array expressions and of assignments to slices, whose code for the message that shapes
-#   do not match alone takes 3 s.
-# - Division by zero gives inf or nan, as in NumPy: an error would be a branch at each division.
-part = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
-
-
-@part
-def cut_range(tree, k, v, cuts):
-    """Cuts of variable v that are left at node k: lo..hi-1."""
-    lo, hi = 0, cuts[v]
-    child, parent = k, np.int64(tree[k, PARENT])
-    while parent >= 0:
-        if tree[parent, VARIABLE] == v:
-            cut = np.int64(tree[parent, CUT])
-            if tree[parent, CHILD] == child:
-                hi = min(hi, cut)
-            else:
-                lo = max(lo, cut + 1)
-        child, parent = parent, np.int64(tree[parent, PARENT])
-    return lo, hi
-
-
-@part
-def open_variables(tree, k, cuts):
-    """Number of variables that node k can be split by."""
-    count = 0
-    for v in range(len(cuts)):
-        lo, hi = cut_range(tree, k, v, cuts)
-        if hi > lo:
-            count += 1
-    return count
-
-
-@part
-def draw_rule(rng, tree, k, cuts, count):
-    """A rule from its prior at node k, which can be split by ``count`` variables."""
-    skip = int(rng.random() * count)
-    for v in range(len(cuts)):
-        lo, hi = cut_range(tree, k, v, cuts)
-        if hi > lo:
-            if skip == 0:
-                return v, lo + int(rng.random() * (hi - lo)), lo, hi
-            skip -= 1
-    return 0, 0, 0, 0
-
-
-@part
-def log_unsplit_children(lo, hi, cut, count, p):
-    """Log prior of both children of a node being leaves, if each that can be split is with probability p.
-
-    The node's cut is one of lo..hi-1, and it can be split by ``count`` variables.
-    """
-    left = p if count > 1 or cut > lo else 0.0
-    right = p if count > 1 or hi > cut + 1 else 0.0
-    return np.log(1 - left) + np.log(1 - right)
-
-
-@part
-def log_prior(tree, cuts, chances):
-    """Log prior of a tree's shape and rules; -inf for rules that cannot be."""
-    total = 0.0
-    for k in range(SLOTS):
-        if tree[k, PARENT] == FREE:
-            continue
-        count = open_variables(tree, k, cuts)
-        p = chances[tree[k, DEPTH]] if count > 0 else 0.0
-        if tree[k, CHILD] == LEAF:
-            total += np.log(1 - p)
-            continue
-        lo, hi = cut_range(tree, k, np.int64(tree[k, VARIABLE]), cuts)
-        if not lo <= tree[k, CUT] < hi:
-            return -np.inf
-        total += np.log(p) - np.log(count) - np.log(hi - lo)
-    return total
 
 
 @part
@@ -110,13 +35,7 @@ def log_evidence(precision, weighted, leaf_var):
     return 0.5 * (leaf_var * weighted**2 / (1 + leaf_var * precision) - np.log1p(leaf_var * precision))
 
 
-# The loops over the data are written with masks instead of branches, so that the compiler makes vector instructions of
-# them: at n = 10000 that is five times as fast. Sums may be reordered for it, infinities stay what they are.
-vector_part = njit(
-    no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
-)
-
-
+# The loops over the data are written with masks instead of branches, for vector instructions.
 @vector_part
 def weighted_sum(leaf, response, weight, k):
     """The weighted sum of the responses in leaf k."""
@@ -149,34 +68,6 @@ def exchange(rest, old_leaf, old_value, new_leaf, new_value):
 def add_fit(fit, leaf, value):
     for i in range(len(fit)):
         fit[i] += value[leaf[i]]
-
-
-@part
-def find_leaf(tree, bins, i):
-    k = 0
-    while tree[k, CHILD] != LEAF:
-        k = np.int64(tree[k, CHILD]) + (bins[tree[k, VARIABLE], i] > tree[k, CUT])
-    return k
-
-
-@part
-def list_nodes(tree, leaves, nogs, inner):
-    """List the leaves, the nodes whose two children are leaves, and the inner nodes; the three numbers."""
-    a, b, c = 0, 0, 0
-    for k in range(SLOTS):
-        if tree[k, PARENT] == FREE:
-            continue
-        child = tree[k, CHILD]
-        if child == LEAF:
-            leaves[a] = k
-            a += 1
-        else:
-            inner[c] = k
-            c += 1
-            if tree[child, CHILD] == LEAF and tree[child + 1, CHILD] == LEAF:
-                nogs[b] = k
-                b += 1
-    return a, b, c
 
 
 @part
@@ -334,7 +225,7 @@ def _swap(rng, tree, leaf, response, weight, bins, cuts, sums, chances, leaf_var
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@entry
 def sweep(rng, response, weight, bins, cuts, nodes, mu, leaf, sums, fit, counts, alpha, beta, leaf_var, least):
     """Update every tree once given the others; ``fit`` (N,) becomes the sum of the trees.
 
@@ -385,61 +276,3 @@ def sweep(rng, response, weight, bins, cuts, nodes, mu, leaf, sums, fit, counts,
     exchange(rest, leaf[last], mu[last], leaf[last], nothing)
     for i in range(n):
         fit[i] = response[i] - rest[i]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def pack(nodes, mu, kind, value):
-    """Write the forest in pre-order: for each node its variable and cut, or -1 and the leaf's value; the length.
-
-    ``kind`` (L, 2) and ``value`` (L,) must be long enough.
-    """
-    stack = np.empty(SLOTS, np.int64)
-    length = 0
-    for t in range(len(nodes)):
-        tree = nodes[t]
-        stack[0] = 0
-        top = 1
-        while top:
-            top -= 1
-            k = stack[top]
-            if tree[k, CHILD] == LEAF:
-                kind[length, 0], kind[length, 1] = -1, 0
-                value[length] = mu[t, k]
-            else:
-                kind[length, 0], kind[length, 1] = tree[k, VARIABLE], tree[k, CUT]
-                value[length] = 0.0
-                stack[top] = tree[k, CHILD] + 1
-                stack[top + 1] = tree[k, CHILD]
-                top += 2
-            length += 1
-    return length
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def evaluate(kind, value, bins, trees, fit):
-    """Add the packed forest to ``fit`` (m,) at the points with ``bins`` (d, m)."""
-    length = len(kind)
-    right = np.empty(length, np.int64)
-    pending = np.empty(SLOTS, np.int64)
-    start = 0
-    for _ in range(trees):
-        # one pass finds where each right subtree starts, and where the tree ends
-        top = 0
-        j = start
-        while True:
-            if kind[j, 0] >= 0:
-                pending[top] = j
-                top += 1
-                j += 1
-            else:
-                j += 1
-                if top == 0:
-                    break
-                top -= 1
-                right[pending[top]] = j
-        for i in range(len(fit)):
-            k = start
-            while kind[k, 0] >= 0:
-                k = k + 1 if bins[kind[k, 0], i] <= kind[k, 1] else right[k]
-            fit[i] += value[k]
-        start = j

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array, IntArray
-from ..errors import InputError
 from .bmars_kernels import COUNT_RATE, COUNT_SHAPE, evaluate, iterate
+from .chainwise import Record
 from .compiled import CompiledSampler
+from .settings import BMARSSettings
 
 #: draws from the intercept alone before the first one that is handed out
 START_DRAWS = 200
@@ -19,7 +20,7 @@ START_DRAWS = 200
 class Bases(NamedTuple):
     """The basis functions of one chain, changed in place by a draw; see ``bmars_kernels`` for the layout."""
 
-    factors: Any
+    factors: NDArray[np.int16]
     knots: Array
     rows: Array
     gram: Array
@@ -29,26 +30,6 @@ class Bases(NamedTuple):
     hyper: Array
     fit: Array
     counts: IntArray
-
-
-@dataclass(frozen=True)
-class BMARSSettings:
-    """The choices of ``oc.bias.BMARS``, which explains them."""
-
-    moves: int = 10
-    order: int = 2
-    degree: int = 1
-    most: int = 50
-    least: int = 5
-
-    def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise InputError(f"BMARS has {name}={value!r}: give a whole number of at least 1")
-
-    def describe(self) -> dict[str, Any]:
-        """The choices, as what JSON can store."""
-        return {**{name: int(value) for name, value in asdict(self).items()}}
 
 
 class BMARSSampler(CompiledSampler):
@@ -78,7 +59,7 @@ class BMARSSampler(CompiledSampler):
         self._table, self._sizes = _knot_table(self._inputs[:, : len(x)], prior.least)
         self._weight = np.ascontiguousarray(1 / noise_var)
 
-    def one_record(self, state: Any) -> dict[str, Array]:
+    def one_record(self, state: Bases) -> Record:
         """The basis functions in use, the intercept first: factor codes and knots (l, order), coefficients (l,).
 
         Zeros at the end, where another chain has more, are basis functions with coefficient 0.
@@ -86,7 +67,7 @@ class BMARSSampler(CompiledSampler):
         used = state.slots[: 1 + state.number[0]]
         return {"factor": state.factors[used], "knot": state.knots[used], "value": state.coefficient[used]}
 
-    def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
+    def predict(self, rng: np.random.Generator, records: Record, x_new: Array) -> Array:
         inputs = self._scaled(x_new)
         fits = np.zeros((len(records["value"]), len(x_new)))
         factors, knots, values = (np.ascontiguousarray(records[name]) for name in ("factor", "knot", "value"))
@@ -114,7 +95,7 @@ class BMARSSampler(CompiledSampler):
     @classmethod
     def restore(cls, settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BMARSSampler:
         """The sampler of a stored posterior; the inputs' scale follows from its data points."""
-        prior = BMARSSettings(**{name: settings[name] for name in BMARSSettings.__dataclass_fields__})
+        prior = BMARSSettings.stored(settings)
         spread, offset, unit = (float(settings[name]) for name in ("spread", "offset", "unit"))
         return cls(prior, spread, offset, x, nodes, noise_var, unit)
 
@@ -123,11 +104,12 @@ class BMARSSampler(CompiledSampler):
         # a move works with about ten basis functions at every point
         return 10 * self.prior.moves * int(self._inputs.shape[1])
 
-    def update(self, rng: np.random.Generator, state: Any, response: Array, starting: bool, noise_scale: float) -> None:
-        chain: Bases = state
+    def update(
+        self, rng: np.random.Generator, state: Bases, response: Array, starting: bool, noise_scale: float
+    ) -> None:
         if noise_scale != 1.0:
             # the weighted products of the basis functions persist, for a scale of one
-            chain.gram[...] /= noise_scale
+            state.gram[...] /= noise_scale
         iterate(
             rng,
             response,
@@ -136,14 +118,14 @@ class BMARSSampler(CompiledSampler):
             self._active,
             self._table,
             self._sizes,
-            *chain,
+            *state,
             self.offset**-2,
             self.spread,
             self.prior.moves,
             self.prior.degree,
         )
         if noise_scale != 1.0:
-            chain.gram[...] *= noise_scale
+            state.gram[...] *= noise_scale
 
     def empty(self) -> Bases:
         """The intercept alone, with lambda and tau^2 at their prior means."""

@@ -14,7 +14,8 @@ are kept in ``gains``.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from .compiling import entry, part, vector_part
 
 BIRTH, DEATH, CHANGE = range(3)
 #: lambda ~ Gamma(shape, rate)
@@ -26,11 +27,8 @@ SINGULAR = 1e-12
 #: the first data point; a 0 is a type of its own, for which functions would be compiled again
 START = np.int64(0)
 
-# Compiling takes seconds at a user's first call: see bart_kernels for what that asks of the code.
-part = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 
-
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@vector_part
 def inner(a, b, n):
     """The inner product of the first n entries; sums may be reordered, which makes vector instructions of them."""
     total = 0.0
@@ -150,19 +148,47 @@ def measure(slot, slots, k, response, weight, inputs, degree, factors, knots, ro
 
 
 @part
-def draw_hyper(rng, slots, k, coefficient, scale):
-    """lambda and tau^2 given the k - 1 basis functions and their coefficients."""
-    squares = 0.0
-    for a in range(1, k):
-        squares += coefficient[slots[a]] ** 2
-    rate = rng.standard_gamma(COUNT_SHAPE + k - 1) / (COUNT_RATE + 1)
-    tau2 = ((TAU_SHAPE - 1) * scale**2 + 0.5 * squares) / rng.standard_gamma(TAU_SHAPE + 0.5 * (k - 1))
-    return rate, tau2
+def project(response, weight, rows, slots, k, weighted, rhs):
+    """The inner products of slots[:k] with the response, ``weighted``."""
+    n = len(response)
+    for i in range(n):
+        weighted[i] = weight[i] * response[i]
+    for a in range(k):
+        rhs[slots[a]] = inner(weighted, rows[slots[a]], n)
 
 
 @part
-def change_hinge(rng, table, sizes, factor, knot):
-    """A new sign and knot from their prior for one hinge of a basis function."""
+def take_over(slots, slots2, k, gone, new, move):
+    """Order the slots after a death or a change: how many are in use."""
+    for a in range(k - 1):
+        slots[a] = slots2[a]
+    if move == DEATH:
+        slots[k - 1] = gone
+        return k - 1
+    slots[k - 1], slots[k] = new, gone
+    return k
+
+
+@part
+def draw_hyper(rng, gram, rhs, slots, k, coefficient, intercept_precision, scale, hyper, L, w, gains):
+    """lambda and tau^2 given the k - 1 basis functions and their coefficients, and all rows of L, w and gains."""
+    old, squares = hyper[1], 0.0
+    for a in range(1, k):
+        squares += coefficient[slots[a]] ** 2
+    hyper[0] = rng.standard_gamma(COUNT_SHAPE + k - 1) / (COUNT_RATE + 1)
+    hyper[1] = ((TAU_SHAPE - 1) * scale**2 + 0.5 * squares) / rng.standard_gamma(TAU_SHAPE + 0.5 * (k - 1))
+    if not factorise(gram, rhs, slots, k, intercept_precision, 1 / hyper[1], L, w, gains):
+        # outside the prior's support, so the old value stays
+        hyper[1] = old
+        factorise(gram, rhs, slots, k, intercept_precision, 1 / old, L, w, gains)
+
+
+@part
+def copy_with_new_hinge(rng, table, sizes, factors, knots, old, new):
+    """The basis function of slot ``old`` in slot ``new``, with sign and knot of one hinge from their prior."""
+    for i in range(factors.shape[1]):
+        factors[new, i], knots[new, i] = factors[old, i], knots[old, i]
+    factor, knot = factors[new], knots[new]
     hinges = 0
     for i in range(len(factor)):
         hinges += factor[i] != 0
@@ -186,7 +212,7 @@ def draw_coefficients(rng, slots, k, L, w, rows, coefficient, fit):
             fit[i] += t * row[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@entry
 def iterate(
     rng, response, weight, inputs, active, table, sizes,
     factors, knots, rows, gram, slots, coefficient, number, hyper, fit, counts,
@@ -198,21 +224,12 @@ def iterate(
     """
     n, total, most = len(response), rows.shape[1], len(slots) - 2
     k = number[0] + 1
-    old = hyper[1]
-    hyper[0], hyper[1] = draw_hyper(rng, slots, k, coefficient, scale)
-
     rhs, weighted = np.empty(most + 2), np.empty(n)
-    for i in range(n):
-        weighted[i] = weight[i] * response[i]
-    for a in range(k):
-        rhs[slots[a]] = inner(weighted, rows[slots[a]], n)
+    project(response, weight, rows, slots, k, weighted, rhs)
     L, w, gains = np.empty((most + 2, most + 2)), np.empty(most + 2), np.empty(most + 2)
     L2, w2, gains2 = np.empty((most + 2, most + 2)), np.empty(most + 2), np.empty(most + 2)
     slots2 = np.empty(most + 2, np.int64)
-    if not factorise(gram, rhs, slots, k, intercept_precision, 1 / hyper[1], L, w, gains):
-        # outside the prior's support, so the old value stays
-        hyper[1] = old
-        factorise(gram, rhs, slots, k, intercept_precision, 1 / old, L, w, gains)
+    draw_hyper(rng, gram, rhs, slots, k, coefficient, intercept_precision, scale, hyper, L, w, gains)
     precision = 1 / hyper[1]
 
     # with no input that varies there is nothing to move
@@ -240,22 +257,14 @@ def iterate(
                 ratio += np.log((k - 1) / hyper[0])
             elif ratio > -np.inf:
                 # sign and knot of one hinge come from their prior, which cancels
-                for i in range(factors.shape[1]):
-                    factors[new, i], knots[new, i] = factors[gone, i], knots[gone, i]
-                change_hinge(rng, table, sizes, factors[new], knots[new])
+                copy_with_new_hinge(rng, table, sizes, factors, knots, gone, new)
                 measure(new, slots2, k - 1, response, weight, inputs, degree, factors, knots, rows, gram, rhs, weighted)
                 gains2[k - 1] = extend(gram, rhs, slots2, k - 1, new, precision, L2, w2)
                 ratio += gains2[k - 1]
             if not np.log(1 - rng.random()) < ratio:
                 continue
             L, L2, w, w2, gains, gains2 = L2, L, w2, w, gains2, gains
-            for a in range(k - 1):
-                slots[a] = slots2[a]
-            if move == DEATH:
-                k -= 1
-                slots[k] = gone
-            else:
-                slots[k - 1], slots[k] = new, gone
+            k = take_over(slots, slots2, k, gone, new, move)
         counts[move, 1] += 1
         if move != DEATH:
             evaluate_basis(factors[new], knots[new], inputs, degree, n, total, rows[new])
@@ -264,7 +273,7 @@ def iterate(
     draw_coefficients(rng, slots, k, L, w, rows, coefficient, fit)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@entry
 def evaluate(factors, knots, coefficient, inputs, degree, fit):
     """Add the recorded function to ``fit`` (m,) at ``inputs`` (d, m)."""
     row = np.empty(len(fit))

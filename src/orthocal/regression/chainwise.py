@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..errors import InputError
+
+#: what predictions need of a draw: values and codes
+Record: TypeAlias = dict[str, NDArray[Any]]
 
 
 class ChainwiseSampler:
@@ -24,11 +28,11 @@ class ChainwiseSampler:
         """One chain's next state (from None at first), and b at data and nodes (n + m,), given the residual (n,)."""
         raise NotImplementedError
 
-    def one_record(self, state: Any) -> dict[str, Array]:
+    def one_record(self, state: Any) -> Record:
         """What ``one_prediction`` needs of a state, as arrays."""
         return {}
 
-    def one_prediction(self, record: dict[str, Array], x_new: Array) -> Array:
+    def one_prediction(self, record: Record, x_new: Array) -> Array:
         """b at x_new (m, d) of a recorded draw, (m,)."""
         raise InputError(f"{type(self).__name__} cannot predict the bias at new points")
 
@@ -47,11 +51,11 @@ class ChainwiseSampler:
         ]
         return [state for state, _ in drawn], np.stack([values for _, values in drawn])
 
-    def record(self, state: Any) -> dict[str, Array]:
+    def record(self, state: Any) -> Record:
         records = [self.one_record(one) for one in state]
         return {name: padded([record[name] for record in records]) for name in records[0]}
 
-    def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
+    def predict(self, rng: np.random.Generator, records: Record, x_new: Array) -> Array:
         if not records:
             return self.one_prediction({}, x_new)
         count = len(next(iter(records.values())))
@@ -65,7 +69,7 @@ class ChainwiseSampler:
         return {"kind": type(self).__name__}
 
 
-def padded(arrays: list[Array]) -> Array:
+def padded(arrays: list[NDArray[Any]]) -> NDArray[Any]:
     """Arrays (l, ...) of different lengths as one, (number, longest, ...), with zeros at their ends."""
     longest = max(len(array) for array in arrays)
     whole = np.zeros((len(arrays), longest, *arrays[0].shape[1:]), arrays[0].dtype)

@@ -120,8 +120,41 @@ def fit_hyperparameters(
         (n, r), r may be 0.
     """
     size = float(np.std(z)) or float(np.max(np.abs(z))) or 1.0
+    values = fixed = _given(x, span, sd, lengthscale, noise_var)
+    floor = size if noise_var is None else min(size, np.sqrt(noise_var))
+    lower = np.log(np.concatenate([[1e-3 * floor], 0.02 * span, [1e-8 * size**2]]))
+    upper = np.log(np.concatenate([[1e2 * size], 20 * span, [4 * size**2]]))
+    free = np.isnan(fixed)
+
+    def search(start: Array, points: int) -> tuple[float, Array]:
+        sample = sample_of_points(len(x), points)
+        part = (x[sample], z[sample], nu, _independent(basis[sample]), relative_var[sample])
+        return _search(fixed, np.clip(start, lower, upper), lower, upper, part)
+
+    if free.any():
+        starts = [
+            np.log(np.concatenate([[sd_start * size], length_start * span, [noise_start * size**2]]))
+            for sd_start, length_start, noise_start in ((1.0, 0.3, 0.1), (0.3, 1.0, 0.5), (1.0, 0.1, 0.02))
+        ]
+        # one BLAS thread: the result must not depend on their number
+        with threadpool_limits(limits=1, user_api="blas"):
+            values = min((search(start, SEARCH_POINTS) for start in starts), key=lambda found: found[0])[1]
+            if len(x) > SEARCH_POINTS:
+                values = search(values, LIKELIHOOD_POINTS)[1]
     d = x.shape[1]
-    # log sd, log lengthscale_1..d, log noise variance
+    labels = ["sd", *[f"lengthscale {j + 1}" for j in range(d)], "noise"]
+    near = free & ((values < lower + 1e-3) | (values > upper - 1e-3))
+    return Hyperparameters(
+        sd=float(np.exp(values[0])),
+        lengthscale=np.exp(values[1 : d + 1]),
+        noise_var=float(np.exp(values[d + 1])),
+        at_bound=tuple(label for label, flag in zip(labels, near, strict=True) if flag),
+    )
+
+
+def _given(x: Array, span: Array, sd: float | None, lengthscale: Array | None, noise_var: float | None) -> Array:
+    """log sd, log lengthscale_1..d and log noise variance, NaN where they are to be found, (d + 2,)."""
+    d = x.shape[1]
     fixed = np.full(d + 2, np.nan)
     if sd is not None:
         fixed[0] = np.log(sd)
@@ -133,55 +166,33 @@ def fit_hyperparameters(
         fixed[1 + constant] = np.log(20 * span[constant])
     if noise_var is not None:
         fixed[d + 1] = np.log(noise_var)
-    floor = size if noise_var is None else min(size, np.sqrt(noise_var))
-    lower = np.log(np.concatenate([[1e-3 * floor], 0.02 * span, [1e-8 * size**2]]))
-    upper = np.log(np.concatenate([[1e2 * size], 20 * span, [4 * size**2]]))
+    return fixed
+
+
+def _search(
+    fixed: Array, start: Array, lower: Array, upper: Array, data: tuple[Array, Array, float, Array, Array]
+) -> tuple[float, Array]:
+    """The deviance and the log hyperparameters that a search ends at; those that are not NaN stay as they are."""
     free = np.isnan(fixed)
+    ticks = iter(progress_bar(itertools.count(), "hyperparameters"))
 
-    def search(start: Array, points: int) -> tuple[float, Array]:
-        """The deviance and the log hyperparameters that a search on a sample of the points ends at."""
-        sample = sample_of_points(len(x), points)
-        part = (x[sample], z[sample], nu, _independent(basis[sample]), relative_var[sample])
+    def objective(free_values: Array) -> tuple[float, Array]:
+        next(ticks)
+        full = fixed.copy()
+        full[free] = free_values
+        value, gradient = restricted_deviance(full, *data)
+        return value, gradient[free]
 
-        ticks = iter(progress_bar(itertools.count(), "hyperparameters"))
-
-        def objective(free_values: Array) -> tuple[float, Array]:
-            next(ticks)
-            full = fixed.copy()
-            full[free] = free_values
-            value, gradient = restricted_deviance(full, *part)
-            return value, gradient[free]
-
-        result = minimize(
-            objective,
-            np.clip(start, lower, upper)[free],
-            jac=True,
-            method="L-BFGS-B",
-            bounds=list(zip(lower[free], upper[free], strict=True)),
-        )
-        values = fixed.copy()
-        values[free] = result.x
-        return float(result.fun), values
-
-    values = fixed
-    if free.any():
-        starts = [
-            np.log(np.concatenate([[sd_start * size], length_start * span, [noise_start * size**2]]))
-            for sd_start, length_start, noise_start in ((1.0, 0.3, 0.1), (0.3, 1.0, 0.5), (1.0, 0.1, 0.02))
-        ]
-        # one BLAS thread: the result must not depend on their number
-        with threadpool_limits(limits=1, user_api="blas"):
-            values = min((search(start, SEARCH_POINTS) for start in starts), key=lambda found: found[0])[1]
-            if len(x) > SEARCH_POINTS:
-                values = search(values, LIKELIHOOD_POINTS)[1]
-    labels = ["sd", *[f"lengthscale {j + 1}" for j in range(d)], "noise"]
-    near = free & ((values < lower + 1e-3) | (values > upper - 1e-3))
-    return Hyperparameters(
-        sd=float(np.exp(values[0])),
-        lengthscale=np.exp(values[1 : d + 1]),
-        noise_var=float(np.exp(values[d + 1])),
-        at_bound=tuple(label for label, flag in zip(labels, near, strict=True) if flag),
+    result = minimize(
+        objective,
+        start[free],
+        jac=True,
+        method="L-BFGS-B",
+        bounds=list(zip(lower[free], upper[free], strict=True)),
     )
+    values = fixed.copy()
+    values[free] = result.x
+    return float(result.fun), values
 
 
 def restricted_deviance(

@@ -2,59 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array, IntArray
-from ..errors import InputError
+from .chainwise import Record
 from .compiled import CompiledSampler
-from .softbart_kernels import FREE, LEAF, PARENT, SLOTS, evaluate, pack, sweep
+from .settings import SoftBARTSettings
+from .soft_tree_kernels import FREE, LEAF, PARENT, SLOTS, evaluate, pack
+from .softbart_kernels import sweep
 
 #: sweeps from stumps before the first draw, with equal shares of the splitting variables
 START_SWEEPS = 50
 
 
 class SoftForest(NamedTuple):
-    """The trees of one chain, changed in place by a sweep; see ``softbart_kernels`` for the layout."""
+    """The trees of one chain, changed in place by a sweep; see ``soft_tree_kernels`` for the layout."""
 
-    nodes: Any
+    nodes: NDArray[np.int16]
     cut: Array
     mu: Array
     tau: Array
     shares: Array
     fit: Array
     counts: IntArray
-
-
-@dataclass(frozen=True)
-class SoftBARTSettings:
-    """The choices of ``oc.bias.SoftBART``, which explains them."""
-
-    trees: int = 50
-    k: float = 2.0
-    alpha: float = 0.95
-    beta: float = 2.0
-    bandwidth: float = 0.1
-    sparsity: float = 1.0
-    sweeps: int = 1
-
-    def __post_init__(self) -> None:
-        if self.trees < 1 or self.sweeps < 1:
-            raise InputError(
-                f"trees={self.trees}, sweeps={self.sweeps}: SoftBART needs at least one tree and one sweep"
-            )
-        if not (0 < self.alpha < 1 and self.beta >= 0 and self.k > 0):
-            raise InputError(
-                f"alpha={self.alpha}, beta={self.beta}, k={self.k}: SoftBART needs 0 < alpha < 1, beta >= 0 and k > 0"
-            )
-        if not (0 < self.bandwidth < np.inf and 0 < self.sparsity < np.inf):
-            raise InputError(f"bandwidth={self.bandwidth}, sparsity={self.sparsity}: give positive numbers")
-
-    def describe(self) -> dict[str, Any]:
-        """The choices, as what JSON can store."""
-        return {**asdict(self)}
 
 
 class SoftBARTSampler(CompiledSampler):
@@ -83,7 +56,7 @@ class SoftBARTSampler(CompiledSampler):
         self._points = self._scaled(np.vstack([x, nodes]))
         self._weight = np.ascontiguousarray(1 / noise_var)
 
-    def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
+    def predict(self, rng: np.random.Generator, records: Record, x_new: Array) -> Array:
         points = self._scaled(x_new)
         fits = np.zeros((len(records["value"]), len(x_new)))
         for kind, value, tau, fit in zip(records["kind"], records["value"], records["bandwidth"], fits, strict=True):
@@ -106,9 +79,9 @@ class SoftBARTSampler(CompiledSampler):
     @classmethod
     def restore(cls, settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> SoftBARTSampler:
         """The sampler of a stored posterior."""
-        prior = SoftBARTSettings(**{name: settings[name] for name in SoftBARTSettings.__dataclass_fields__})
         low: Array = np.asarray(settings["low"], dtype=np.float64)
         scale: Array = np.asarray(settings["scale"], dtype=np.float64)
+        prior = SoftBARTSettings.stored(settings)
         return cls(prior, float(settings["leaf_sd"]), low, scale, x, nodes, noise_var, float(settings["unit"]))
 
     @property
@@ -120,7 +93,9 @@ class SoftBARTSampler(CompiledSampler):
         # a soft tree costs about as much as five hard ones
         return 5 * int(self._points.shape[1]) * self.prior.trees
 
-    def update(self, rng: np.random.Generator, state: Any, response: Array, starting: bool, noise_scale: float) -> None:
+    def update(
+        self, rng: np.random.Generator, state: SoftForest, response: Array, starting: bool, noise_scale: float
+    ) -> None:
         prior, chain = self.prior, SoftForest(*state)
         # from stumps, sampled shares settle on any input before the trees have found those that matter, and stay
         sparsity = 0.0 if starting else prior.sparsity
@@ -152,7 +127,7 @@ class SoftBARTSampler(CompiledSampler):
             counts=np.zeros((4, 2), dtype=np.int64),
         )
 
-    def one_record(self, state: Any) -> dict[str, Array]:
+    def one_record(self, state: SoftForest) -> Record:
         """The forest in pre-order and its bandwidths; what is filled up with zeros at its end is never reached."""
         kind = np.empty(len(state.nodes) * SLOTS, dtype=np.int16)
         value = np.empty(len(kind))

@@ -1,17 +1,6 @@
 """The compiled core of soft BART: one backfitting sweep over a forest of soft trees, in place.
 
-A soft tree is sum_l phi_l(x) mu_l; phi_l is the product over the leaf's ancestors of psi((x_v - c) / tau), psi the
-logistic function, where the path goes right, and of 1 - psi where it goes left. Inputs are scaled to [0, 1].
-
-A forest of T trees has ``nodes`` (T, SLOTS, 4), the ``cut`` c of each inner node and the value ``mu`` of each leaf
-(T, SLOTS), the bandwidths ``tau`` (T,) and the shares ``s`` (d,) of the splitting variables. Slot 0 is the root. The
-fields of a node are below: its left child (the right one is next to it; LEAF for a leaf), parent (FREE for an empty
-slot), split variable and depth. Points are columns of ``x`` (d, N): the first n are data, the others are where
-predictions are wanted. ``reach`` (SLOTS, N) is how much of each point reaches each node, phi_l at leaf l; it is worked
-out afresh at each visit of a tree, so that it cannot be out of date, and a forest of 50 trees takes 40 kB.
-
-A tree's prior: a node of depth h splits with probability alpha (1 + h)^-beta, by variable v with probability s_v, at a
-cut that is uniform between the cuts that its ancestors left of v. Trees of more than LEAVES leaves are excluded.
+See ``soft_tree_kernels`` for the layout.
 """
 
 from __future__ import annotations
@@ -19,43 +8,30 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-#: a tree of the default prior has more with probability 2e-12
-LEAVES = 16
-SLOTS = 2 * LEAVES - 1
-CHILD, PARENT, VARIABLE, DEPTH = range(4)
-LEAF, FREE = -1, -2
+from .compiling import entry, part, vector_part
+from .soft_tree_kernels import (
+    CHILD,
+    DEPTH,
+    FREE,
+    LEAF,
+    LEAVES,
+    PARENT,
+    SLOTS,
+    VARIABLE,
+    add_tree,
+    draw_rule,
+    drop_children,
+    fill_reach,
+    list_nodes,
+    set_children,
+    split_reach,
+)
+
 BIRTH, DEATH, CHANGE, BANDWIDTH = range(4)
 #: how often each move of the tree is proposed
 SHARES = (0.35, 0.35, 0.3)
 #: the first data point; a 0 is a type of its own, for which functions would be compiled again
 START = np.int64(0)
-
-# Compiling takes seconds at a user's first call: see bart_kernels for what that asks of the code.
-part = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
-#: sums may be reordered so that the compiler makes vector instructions of them; infinities stay what they are
-vector_part = njit(
-    no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
-)
-
-
-@part
-def draw_rule(rng, tree, cut, k, s):
-    """A variable and a cut from their prior at node k."""
-    u = rng.random()
-    v = 0
-    while v < len(s) - 1 and u >= s[v]:
-        u -= s[v]
-        v += 1
-    lo, hi = 0.0, 1.0
-    child, parent = k, np.int64(tree[k, PARENT])
-    while parent >= 0:
-        if tree[parent, VARIABLE] == v:
-            if tree[parent, CHILD] == child:
-                hi = min(hi, cut[parent])
-            else:
-                lo = max(lo, cut[parent])
-        child, parent = parent, np.int64(tree[parent, PARENT])
-    return v, lo + rng.random() * (hi - lo)
 
 
 # the tests call this one, and two others, from Python
@@ -79,57 +55,6 @@ def draw_shares(rng, nodes, sparsity, s):
         total += s[v]
     for v in range(len(s)):
         s[v] /= total
-
-
-@part
-def list_nodes(tree, leaves, nogs):
-    """List the leaves, and the nodes whose two children are leaves, in pre-order; the two numbers."""
-    stack = np.empty(SLOTS, np.int64)
-    stack[0] = 0
-    top, a, b = 1, 0, 0
-    while top:
-        top -= 1
-        k = stack[top]
-        c = np.int64(tree[k, CHILD])
-        if c == LEAF:
-            leaves[a] = k
-            a += 1
-            continue
-        if tree[c, CHILD] == LEAF and tree[c + 1, CHILD] == LEAF:
-            nogs[b] = k
-            b += 1
-        stack[top], stack[top + 1] = c + 1, c
-        top += 2
-    return a, b
-
-
-@part
-def split_reach(reach, k, slot, column, cut, tau, start, stop):
-    """Divide what reaches node k between its children, for the points start..stop-1."""
-    # loops from 0 over slices: the compiler must see that no index is negative to make vector instructions of them
-    whole, left, right = reach[k, start:stop], reach[slot, start:stop], reach[slot + 1, start:stop]
-    inputs = column[start:stop]
-    for i in range(len(whole)):
-        right[i] = whole[i] / (1 + np.exp((cut - inputs[i]) / tau))
-        left[i] = whole[i] - right[i]
-
-
-@part
-def fill_reach(tree, cut, tau, x, reach, start, stop):
-    """What reaches each node of a tree, for the points start..stop-1."""
-    stack = np.empty(SLOTS, np.int64)
-    stack[0] = 0
-    top = 1
-    for i in range(start, stop):
-        reach[0, i] = 1.0
-    while top:
-        top -= 1
-        k = stack[top]
-        c = np.int64(tree[k, CHILD])
-        if c != LEAF:
-            split_reach(reach, k, c, x[tree[k, VARIABLE]], cut[k], tau, start, stop)
-            stack[top], stack[top + 1] = c + 1, c
-            top += 2
 
 
 @vector_part
@@ -178,33 +103,11 @@ def draw_leaves(rng, leaves, leaf_var, factor, half, mu):
 
 
 @part
-def add_tree(fit, sign, reach, leaves, mu, start, stop):
-    for a in range(len(leaves)):
-        value, row, out = sign * mu[leaves[a]], reach[leaves[a], start:stop], fit[start:stop]
-        for i in range(len(out)):
-            out[i] += value * row[i]
-
-
-@part
 def log_split_odds(depth, alpha, beta):
     """Log prior of a node of this depth with two leaves against its being a leaf."""
     p = alpha * (1.0 + depth) ** (-beta)
     below = alpha * (2.0 + depth) ** (-beta)
     return np.log(p) - np.log(1 - p) + 2 * np.log(1 - below)
-
-
-@part
-def set_children(tree, k, slot):
-    tree[k, CHILD] = slot
-    for child in range(slot, slot + 2):
-        tree[child, CHILD], tree[child, PARENT], tree[child, DEPTH] = LEAF, k, tree[k, DEPTH] + 1
-
-
-@part
-def drop_children(tree, k):
-    slot = np.int64(tree[k, CHILD])
-    tree[slot, PARENT] = tree[slot + 1, PARENT] = FREE
-    tree[k, CHILD] = LEAF
 
 
 @part
@@ -269,7 +172,26 @@ def _change(rng, tree, cut, tau, s, x, reach, response, weight, leaf_var, leaves
     return False, old
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@part
+def draw_move(rng):
+    u = rng.random()
+    if u < SHARES[BIRTH]:
+        return BIRTH
+    return DEATH if u < SHARES[BIRTH] + SHARES[DEATH] else CHANGE
+
+
+@part
+def without_trees(response, fit):
+    """What the trees leave of the response; ``fit`` becomes 0."""
+    rest = np.empty(len(response))
+    for i in range(len(rest)):
+        rest[i] = response[i] - fit[i]
+    for i in range(len(fit)):
+        fit[i] = 0.0
+    return rest
+
+
+@entry
 def sweep(rng, response, weight, x, nodes, cut, mu, tau, s, fit, counts, alpha, beta, bandwidth, sparsity, leaf_var):
     """Update every tree once given the others, then ``s``; ``fit`` (N,) becomes the sum of the trees.
 
@@ -277,11 +199,7 @@ def sweep(rng, response, weight, x, nodes, cut, mu, tau, s, fit, counts, alpha, 
     """
     n, N = len(response), len(fit)
     # what is left of the response when all trees but one are taken away
-    rest = np.empty(n)
-    for i in range(n):
-        rest[i] = response[i] - fit[i]
-    for i in range(N):
-        fit[i] = 0.0
+    rest = without_trees(response, fit)
     reach, other = np.empty((SLOTS, N)), np.empty((SLOTS, N))
     leaves, nogs = np.empty(SLOTS, np.int64), np.empty(SLOTS, np.int64)
     factor, trial = np.empty((LEAVES, LEAVES)), np.empty((LEAVES, LEAVES))
@@ -293,20 +211,17 @@ def sweep(rng, response, weight, x, nodes, cut, mu, tau, s, fit, counts, alpha, 
         own = leaves[:a]
         add_tree(rest, 1.0, reach, own, value, START, n)
         evidence = log_evidence(reach, own, rest, weight, leaf_var, factor, half)
-        u = rng.random()
-        if u < SHARES[BIRTH]:
-            move = BIRTH
+        move = draw_move(rng)
+        if move == BIRTH:
             done, evidence = _birth(
                 rng, tree, c, tau[t], s, x, reach, rest, weight, alpha, beta, leaf_var,
                 leaves, nogs, a, evidence, trial, trial_half,
             )  # fmt: skip
-        elif u < SHARES[BIRTH] + SHARES[DEATH]:
-            move = DEATH
+        elif move == DEATH:
             done, evidence = _death(
                 rng, tree, reach, rest, weight, alpha, beta, leaf_var, leaves, nogs, b, evidence, trial, trial_half
             )
         else:
-            move = CHANGE
             done, evidence = _change(
                 rng, tree, c, tau[t], s, x, reach, rest, weight, leaf_var,
                 leaves, nogs, a, b, evidence, trial, trial_half,
@@ -337,57 +252,3 @@ def sweep(rng, response, weight, x, nodes, cut, mu, tau, s, fit, counts, alpha, 
         add_tree(fit, 1.0, reach, own, value, START, N)
     if sparsity > 0:
         draw_shares(rng, nodes, sparsity, s)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def pack(nodes, cut, mu, kind, value):
-    """Write the forest in pre-order: for each node its variable and cut, or -1 and the leaf's value; the length.
-
-    ``kind`` (L,) and ``value`` (L,) must be long enough.
-    """
-    stack = np.empty(SLOTS, np.int64)
-    length = 0
-    for t in range(len(nodes)):
-        tree = nodes[t]
-        stack[0] = 0
-        top = 1
-        while top:
-            top -= 1
-            k = stack[top]
-            c = np.int64(tree[k, CHILD])
-            if c == LEAF:
-                kind[length], value[length] = -1, mu[t, k]
-            else:
-                kind[length], value[length] = tree[k, VARIABLE], cut[t, k]
-                stack[top], stack[top + 1] = c + 1, c
-                top += 2
-            length += 1
-    return length
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def evaluate(kind, value, tau, x, fit):
-    """Add the packed forest to ``fit`` (m,) at the points ``x`` (d, m)."""
-    pending = np.empty(SLOTS)
-    start = 0
-    for t in range(len(tau)):
-        end = start
-        for i in range(len(fit)):
-            # in pre-order a right subtree begins where the left one ends: its share waits on the stack
-            share, top, j = 1.0, 0, start
-            while True:
-                if kind[j] >= 0:
-                    right = share / (1 + np.exp((value[j] - x[kind[j], i]) / tau[t]))
-                    pending[top] = right
-                    top += 1
-                    share -= right
-                    j += 1
-                else:
-                    fit[i] += share * value[j]
-                    j += 1
-                    if top == 0:
-                        break
-                    top -= 1
-                    share = pending[top]
-            end = j
-        start = end

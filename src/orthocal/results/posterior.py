@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,8 @@ from ..bias.base import BiasPrior, BiasSampler
 from ..errors import InputError, SimulatorError
 from ..findings import Findings
 from ..problem.data import new_inputs
-from ..problem.simulator import BoundSimulator, Simulator
+from ..problem.emulator import EmulatorLike
+from ..problem.simulator import BoundSimulator, Function
 from ..progress import progress_shown
 from . import store
 from .check import findings
@@ -76,10 +76,9 @@ class Posterior:
         return self.record.q
 
     @property
-    def emulator(self) -> Any:
+    def emulator(self) -> EmulatorLike | None:
         """The emulator that took the simulator's place, or None."""
-        simulator = None if self._simulator is None else self._simulator.given
-        return simulator if hasattr(simulator, "runs") else None
+        return None if self._simulator is None else self._simulator.emulator
 
     @property
     def theta(self) -> Array:
@@ -184,9 +183,7 @@ class Posterior:
         return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(2**31,)))
 
 
-def load(
-    path: str | Path, simulator: Callable[[Array, Array], Any] | Simulator | None = None, bias: BiasPrior | None = None
-) -> Posterior:
+def load(path: str | Path, simulator: Function | None = None, bias: BiasPrior | None = None) -> Posterior:
     """Read a posterior from a file that ``Posterior.save`` wrote; nothing in the file is run.
 
     Parameters

@@ -1,0 +1,180 @@
+"""The compiled trees of BART: their layout and prior, and what a packed forest predicts.
+
+A forest of T trees has ``nodes`` (T, SLOTS, 5), leaf values ``mu`` (T, SLOTS), and ``leaf`` (T, N), the leaf that each
+of the N points lies in; the first n points are data, the others are where predictions are wanted. ``sums``
+(T, SLOTS, 3) holds for each leaf the number, the weights and the weighted responses of its data. Slot 0 is the root.
+The fields of a node are below: its left child (the right one is next to it; LEAF for a leaf), parent (FREE for an
+empty slot), split variable, cut number and depth. A point goes left if its bin is at most the cut number.
+
+A tree's prior: a node of depth h splits with probability alpha (1 + h)^-beta if some variable still has a cut there,
+else with probability 0; the variable is uniform among those, the cut uniform among the variable's. Trees with a leaf
+of fewer than ``least`` data points are excluded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .compiling import entry, part
+
+SLOTS = 63
+CHILD, PARENT, VARIABLE, CUT, DEPTH = range(5)
+LEAF, FREE = -1, -2
+#: more than the depth of any tree
+DEPTHS = SLOTS // 2 + 2
+
+
+@part
+def cut_range(tree, k, v, cuts):
+    """Cuts of variable v that are left at node k: lo..hi-1."""
+    lo, hi = 0, cuts[v]
+    child, parent = k, np.int64(tree[k, PARENT])
+    while parent >= 0:
+        if tree[parent, VARIABLE] == v:
+            cut = np.int64(tree[parent, CUT])
+            if tree[parent, CHILD] == child:
+                hi = min(hi, cut)
+            else:
+                lo = max(lo, cut + 1)
+        child, parent = parent, np.int64(tree[parent, PARENT])
+    return lo, hi
+
+
+@part
+def open_variables(tree, k, cuts):
+    """Number of variables that node k can be split by."""
+    count = 0
+    for v in range(len(cuts)):
+        lo, hi = cut_range(tree, k, v, cuts)
+        if hi > lo:
+            count += 1
+    return count
+
+
+@part
+def draw_rule(rng, tree, k, cuts, count):
+    """A rule from its prior at node k, which can be split by ``count`` variables."""
+    skip = int(rng.random() * count)
+    for v in range(len(cuts)):
+        lo, hi = cut_range(tree, k, v, cuts)
+        if hi > lo:
+            if skip == 0:
+                return v, lo + int(rng.random() * (hi - lo)), lo, hi
+            skip -= 1
+    return 0, 0, 0, 0
+
+
+@part
+def log_unsplit_children(lo, hi, cut, count, p):
+    """Log prior of both children of a node being leaves, if each that can be split is with probability p.
+
+    The node's cut is one of lo..hi-1, and it can be split by ``count`` variables.
+    """
+    left = p if count > 1 or cut > lo else 0.0
+    right = p if count > 1 or hi > cut + 1 else 0.0
+    return np.log(1 - left) + np.log(1 - right)
+
+
+@part
+def log_prior(tree, cuts, chances):
+    """Log prior of a tree's shape and rules; -inf for rules that cannot be."""
+    total = 0.0
+    for k in range(SLOTS):
+        if tree[k, PARENT] == FREE:
+            continue
+        count = open_variables(tree, k, cuts)
+        p = chances[tree[k, DEPTH]] if count > 0 else 0.0
+        if tree[k, CHILD] == LEAF:
+            total += np.log(1 - p)
+            continue
+        lo, hi = cut_range(tree, k, np.int64(tree[k, VARIABLE]), cuts)
+        if not lo <= tree[k, CUT] < hi:
+            return -np.inf
+        total += np.log(p) - np.log(count) - np.log(hi - lo)
+    return total
+
+
+@part
+def find_leaf(tree, bins, i):
+    k = 0
+    while tree[k, CHILD] != LEAF:
+        k = np.int64(tree[k, CHILD]) + (bins[tree[k, VARIABLE], i] > tree[k, CUT])
+    return k
+
+
+@part
+def list_nodes(tree, leaves, nogs, inner):
+    """List the leaves, the nodes whose two children are leaves, and the inner nodes; the three numbers."""
+    a, b, c = 0, 0, 0
+    for k in range(SLOTS):
+        if tree[k, PARENT] == FREE:
+            continue
+        child = tree[k, CHILD]
+        if child == LEAF:
+            leaves[a] = k
+            a += 1
+        else:
+            inner[c] = k
+            c += 1
+            if tree[child, CHILD] == LEAF and tree[child + 1, CHILD] == LEAF:
+                nogs[b] = k
+                b += 1
+    return a, b, c
+
+
+@entry
+def pack(nodes, mu, kind, value):
+    """Write the forest in pre-order: for each node its variable and cut, or -1 and the leaf's value; the length.
+
+    ``kind`` (L, 2) and ``value`` (L,) must be long enough.
+    """
+    stack = np.empty(SLOTS, np.int64)
+    length = 0
+    for t in range(len(nodes)):
+        tree = nodes[t]
+        stack[0] = 0
+        top = 1
+        while top:
+            top -= 1
+            k = stack[top]
+            if tree[k, CHILD] == LEAF:
+                kind[length, 0], kind[length, 1] = -1, 0
+                value[length] = mu[t, k]
+            else:
+                kind[length, 0], kind[length, 1] = tree[k, VARIABLE], tree[k, CUT]
+                value[length] = 0.0
+                stack[top] = tree[k, CHILD] + 1
+                stack[top + 1] = tree[k, CHILD]
+                top += 2
+            length += 1
+    return length
+
+
+@entry
+def evaluate(kind, value, bins, trees, fit):
+    """Add the packed forest to ``fit`` (m,) at the points with ``bins`` (d, m)."""
+    length = len(kind)
+    right = np.empty(length, np.int64)
+    pending = np.empty(SLOTS, np.int64)
+    start = 0
+    for _ in range(trees):
+        # one pass finds where each right subtree starts, and where the tree ends
+        top = 0
+        j = start
+        while True:
+            if kind[j, 0] >= 0:
+                pending[top] = j
+                top += 1
+                j += 1
+            else:
+                j += 1
+                if top == 0:
+                    break
+                top -= 1
+                right[pending[top]] = j
+        for i in range(len(fit)):
+            k = start
+            while kind[k, 0] >= 0:
+                k = k + 1 if bins[kind[k, 0], i] <= kind[k, 1] else right[k]
+            fit[i] += value[k]
+        start = j

@@ -1,0 +1,13 @@
+"""How a broken contract is reported."""
+
+from __future__ import annotations
+
+
+class ContractError(AssertionError):
+    """A part does not keep its contract; the message says which clause, and how it was seen."""
+
+
+def require(kept: bool, message: str) -> None:
+    """Refuse a part that does not keep a clause."""
+    if not kept:
+        raise ContractError(message)

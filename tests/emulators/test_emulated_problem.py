@@ -1,0 +1,63 @@
+"""An emulator in the simulator's place: its posterior, its error, its parameters, draws outside of its runs."""
+
+import numpy as np
+import pytest
+from emulator_cases import HIGH, LOW, QUICK, Nearest, one_outcome, problem_with, simulate, table
+from scipy.stats import uniform
+
+import orthocal as oc
+from orthocal.errors import InputError, OrthocalWarning
+
+
+def test_calibration_with_an_emulator_is_that_with_the_simulator():
+    emulator = oc.emulate(one_outcome(table()), "gp")
+    ours = oc.calibrate(problem_with(emulator), draws=500, seed=1, progress=False)
+    exact = oc.calibrate(problem_with(lambda x, theta: simulate(x, theta)[:, 0]), draws=500, seed=1, progress=False)
+    mean, sd = exact.theta.mean(axis=(0, 1)), exact.theta.std(axis=(0, 1))
+    assert (np.abs(ours.theta.mean(axis=(0, 1)) - mean) < 0.2 * sd).all()
+    assert np.allclose(ours.theta.std(axis=(0, 1)), sd, rtol=0.15)
+    assert "all draws of theta lie within the hull" in str(ours.check())
+    assert ours.emulator is emulator
+
+
+@pytest.mark.parametrize("name", ["bart", pytest.param("forest", marks=pytest.mark.slow)])
+def test_calibration_with_a_step_function(name):
+    emulator = oc.emulate(one_outcome(table()), QUICK[name])
+    posterior = oc.calibrate(problem_with(emulator), draws=200, seed=1, progress=False)
+    assert (np.abs(posterior.theta.mean(axis=(0, 1)) - [1.4, 2.0]) < 0.25 * (HIGH - LOW)).all()
+    assert not any(finding.topic == "gradient" for finding in posterior.check().problems)
+
+
+def test_the_emulators_error_widens_the_posterior():
+    few = oc.emulate(one_outcome(table(12)), "gp")
+    without, with_error = (problem_with(few, emulator_error=choice) for choice in (False, True))
+    var = few.variance(with_error.data.x, with_error.theta_tilde)
+    assert np.allclose(with_error.noise.by_point[:, 0, 0], 0.25 + var[:, 0])
+    assert np.array_equal(with_error.theta_tilde, without.theta_tilde)
+    assert np.array_equal(with_error.weight, without.weight)
+    sds = [oc.calibrate(one, draws=300, seed=1, progress=False).theta.std(axis=(0, 1)) for one in (without, with_error)]
+    assert (sds[1] >= sds[0] * 0.97).all()
+
+
+def test_errors_that_cannot_be_carried():
+    forest = oc.emulate(one_outcome(table()), QUICK["forest"])
+    with pytest.raises(InputError, match="needs an emulator with a variance"):
+        problem_with(forest, emulator_error=True)
+    with pytest.raises(InputError, match="not noise_cov"):
+        problem_with(oc.emulate(one_outcome(table(12)), "gp"), emulator_error=True, noise_cov="sample")
+
+
+def test_parameters_in_another_order():
+    emulator = oc.emulate(one_outcome(table()), Nearest())
+    with pytest.raises(InputError, match="in this order"):
+        problem_with(emulator, parameters={"b": uniform(-3, 8), "a": uniform(1, 1)})
+    with pytest.raises(InputError, match="parameters a, b"):
+        problem_with(emulator, parameters={"a": uniform(1, 1)})
+
+
+def test_draws_outside_of_the_runs_are_reported():
+    runs = one_outcome(table())
+    part = runs.subset(runs.theta[:, 0] > 1.6)
+    with pytest.warns(OrthocalWarning, match="outside of the runs' hull"):
+        posterior = oc.calibrate(problem_with(oc.emulate(part, "gp")), draws=100, seed=1, progress=False)
+    assert any(finding.topic == "emulator" and finding.level != "fine" for finding in posterior.check())
