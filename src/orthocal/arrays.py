@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from .errors import InputError
+from .errors import InputError, SimulatorError
 
 Array: TypeAlias = NDArray[np.floating[Any]]
 IntArray: TypeAlias = NDArray[np.intp]
@@ -35,6 +35,32 @@ def as_columns(value: Any, name: str) -> Array:
     if array.ndim != 2:
         raise InputError(f"{name} has {array.ndim} dimensions: give one row a point and one column a variable")
     return array
+
+
+def shaped_output(output: ArrayLike, shape: tuple[int, ...], what: str = "simulator") -> Array:
+    """What the user's code returned as a new array (m, q) or (m, q, p); axes of length one but m may be left out.
+
+    ``shape`` (m, -1) takes any number of outcomes, and a single number where m is 1.
+    """
+    try:
+        array = np.array(output, dtype=np.float64) if not np.iscomplexobj(output) else None
+    except (TypeError, ValueError):
+        array = None
+    if array is None:
+        raise SimulatorError(f"the {what} returned {type(output).__name__}: expected an array of real numbers")
+    if array.shape == shape:
+        return array
+    m = shape[0]
+    if shape[-1] == -1:
+        fits = array.size and array.ndim <= 2 and (array.shape[:1] or (1,)) == (m,)
+        expected = f"({m},) or ({m}, q)"
+    else:
+        squeezed, given = ((m, *(size for size in sizes if size != 1)) for sizes in (shape[1:], array.shape[1:]))
+        fits = array.shape[:1] == (m,) and given == squeezed
+        expected = " or ".join(str(one) for one in sorted({shape, squeezed}, key=len))
+    if not fits:
+        raise SimulatorError(f"the {what} returned an array of shape {array.shape} for {m} points: expected {expected}")
+    return array.reshape(shape)
 
 
 def is_symmetric(matrix: Array) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, shaped_output
 from ..errors import InputError, NonFiniteError, SimulatorError
 from .parameters import Support
 
@@ -127,7 +127,7 @@ class BoundSimulator:
             output = self._call(self._given_gradient, x, theta)
         else:
             output = self._call(self._jax_jacobian(), x, theta)
-        gradient = self._shaped(output, (len(x), self._q, len(self._support.names)), "gradient")
+        gradient = shaped_output(output, (len(x), self._q, len(self._support.names)), "gradient")
         if not np.isfinite(gradient).all():
             raise NonFiniteError(
                 f"the gradient is NaN or infinite at {self._support.describe(theta)}: mend it there, "
@@ -189,7 +189,7 @@ class BoundSimulator:
         if not self._settled and type(output).__module__.startswith("jax"):
             # JAX computes in single precision and step by step unless told otherwise
             self._function, output = self._compiled(self._function, x, theta)
-        return self._shaped(output, (len(x), self._q), "simulator")
+        return shaped_output(output, (len(x), self._q))
 
     def _compiled(self, function: Callable[[Array, Array], Any], x: Array, theta: Array) -> tuple[Any, Any]:
         """A JAX function in double precision, compiled where that is possible, and its output."""
@@ -217,31 +217,13 @@ class BoundSimulator:
             self.calls += 1
             self.seconds += perf_counter() - started
 
-    def _shaped(self, output: Any, shape: tuple[int, ...], what: str) -> Array:
-        """The user's output as a new array of floats; axes of length one but the points' may be left out."""
-        try:
-            array = np.array(output, dtype=np.float64) if not np.iscomplexobj(output) else None
-        except (TypeError, ValueError):
-            array = None
-        if array is None:
-            raise SimulatorError(f"the {what} returned {type(output).__name__}: expected an array of real numbers")
-        if array.shape == shape:
-            return array
-        squeezed = (shape[0], *(size for size in shape[1:] if size > 1))
-        if array.shape[:1] != shape[:1] or (shape[0], *(size for size in array.shape[1:] if size > 1)) != squeezed:
-            expected = " or ".join(str(one) for one in sorted({shape, squeezed}, key=len))
-            raise SimulatorError(
-                f"the {what} returned an array of shape {array.shape} for {shape[0]} points: expected {expected}"
-            )
-        return array.reshape(shape)
-
     def _choose_gradient(self, x: Array, theta: Array) -> str:
         """JAX only where the program uses it already: importing it costs a second."""
         if "jax" not in sys.modules:
             return "difference"
         try:
             output = self._call(self._jax_jacobian(), x, theta)
-            self._shaped(output, (len(x), self._q, len(self._support.names)), "gradient")
+            shaped_output(output, (len(x), self._q, len(self._support.names)), "gradient")
         except Exception:  # any failure to trace means: not a JAX function
             return "difference"
         return "jax"

@@ -16,10 +16,11 @@ import pandas as pd
 from ..arrays import Array, as_columns, checked_names
 from ..errors import InputError, OrthocalWarning, SimulatorError
 from ..execution.program import Program
-from ..execution.task import Task, Work, simulator_identity
+from ..execution.task import Task, Work
 from ..execution.workers import Workers, start_workers
 from ..problem.simulator import Simulator
 from ..progress import progress_bar, progress_shown
+from .identity import simulator_identity
 from .store import Plan, RunStore, Status
 from .table import Names, RunTable
 

@@ -19,7 +19,8 @@ import numpy as np
 from ..arrays import Array
 from ..errors import KEPT, FileError, InputError
 from ..execution.sqlite_file import SqliteFile
-from ..execution.task import Identity, RunResult, Task
+from ..execution.task import RunResult, Task
+from .identity import Identity
 from .table import RunTable
 
 #: seconds to wait for another program that reads or writes for a moment
