@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import Array, BoolArray, IntArray, as_columns, as_floats, checked_names
-from ..errors import InputError
+from ..errors import FileError, InputError
+from .files import RunParts, read_csv, read_runs, write_csv, write_runs
 
 Names = Sequence[str] | str | None
 
@@ -207,9 +208,10 @@ class RunTable:
 
     def save(self, path: str | Path) -> Path:
         """Write the table: CSV where the name ends in ``.csv``, netCDF otherwise."""
-        from .files import write_csv, write_netcdf
-
-        return (write_csv if Path(path).suffix.lower() == ".csv" else write_netcdf)(self, Path(path))
+        if Path(path).suffix.lower() == ".csv":
+            return write_csv(self.to_frame(), Path(path))
+        names = (self.parameter_names, self.input_names, self.outcome_names)
+        return write_runs(RunParts(self.theta, self.output, self.x, *names, self.units), Path(path))
 
     @classmethod
     def load(
@@ -224,13 +226,20 @@ class RunTable:
 
         A file that ``save`` wrote knows its names. For a CSV file from elsewhere say which columns they are.
         """
-        from .files import read_csv, read_netcdf
-
+        given = (parameter_names, input_names, outcome_names, units)
         if Path(path).suffix.lower() == ".csv":
-            return read_csv(Path(path), parameter_names, input_names, outcome_names, units)
-        if any(given is not None for given in (parameter_names, input_names, outcome_names, units)):
+            frame = read_csv(Path(path))
+            try:
+                return cls.from_frame(frame, *given)
+            except InputError as error:
+                raise FileError(f"{path}: {error}") from None
+        if any(one is not None for one in given):
             raise InputError(f"{path}: a netCDF file has its own names and units, give none")
-        return read_netcdf(Path(path))
+        parts = read_runs(Path(path))
+        try:
+            return cls(*parts)
+        except InputError as error:
+            raise FileError(f"{path} is damaged: {error}") from None
 
     def __repr__(self) -> str:
         points = "points of their own" if self.ragged else f"{self.m} points"
