@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -13,6 +14,7 @@ from .errors import InputError, SimulatorError
 Array: TypeAlias = NDArray[np.floating[Any]]
 IntArray: TypeAlias = NDArray[np.intp]
 BoolArray: TypeAlias = NDArray[np.bool_]
+Names: TypeAlias = Sequence[str] | str | None
 
 
 def as_floats(value: Any, name: str) -> Array:
@@ -94,8 +96,12 @@ def unique_rows(*blocks: Array) -> tuple[Array, list[IntArray]]:
     return rows, [part.astype(np.intp) for part in np.split(inverse.ravel(), ends)]
 
 
-def checked_names(names: Sequence[str] | str | None, count: int, what: str, default: str) -> tuple[str, ...]:
-    """``count`` distinct names; without ``names`` they are ``default``, numbered where there are several."""
+def checked_names(names: Names, count: int, what: str, default: str, source: object = None) -> tuple[str, ...]:
+    """``count`` distinct names; those of ``source``, if it is a pandas object, where none are given.
+
+    Without either they are ``default``, numbered where there are several.
+    """
+    names = _pandas_names(source) if names is None else names
     if names is None:
         return (default,) if count == 1 else tuple(f"{default}{i + 1}" for i in range(count))
     given = (names,) if isinstance(names, str) else tuple(str(name) for name in names)
@@ -104,3 +110,13 @@ def checked_names(names: Sequence[str] | str | None, count: int, what: str, defa
     if len(set(given)) != count:
         raise InputError(f"{what} has a name twice: {', '.join(given)}")
     return given
+
+
+def _pandas_names(value: object) -> Names:
+    """The columns of a table or the name of a series; where pandas was never imported, nothing is either."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None:
+        return None
+    if isinstance(value, pandas.DataFrame):
+        return [str(column) for column in value.columns]
+    return str(value.name) if isinstance(value, pandas.Series) and value.name is not None else None

@@ -11,9 +11,8 @@ from uuid import uuid4
 from warnings import warn
 
 import numpy as np
-import pandas as pd
 
-from ..arrays import Array, as_columns, checked_names
+from ..arrays import Array, Names, as_columns, checked_names
 from ..errors import InputError, OrthocalWarning, SimulatorError
 from ..execution.program import Program
 from ..execution.task import Task, Work
@@ -22,7 +21,7 @@ from ..problem.simulator import Simulator
 from ..progress import progress_bar, progress_shown
 from .identity import simulator_identity
 from .store import Plan, RunStore, Status
-from .table import Names, RunTable
+from .table import RunTable
 
 
 def campaign(
@@ -114,8 +113,8 @@ def campaign_plan(
         if not np.isfinite(array).all():
             row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
             raise InputError(f"{name} has a value that is not finite in row {row}")
-    parameters = checked_names(_columns(parameter_names, design), theta.shape[1], "parameter_names", "theta")
-    inputs = checked_names(_columns(input_names, x), points.shape[1], "input_names", "x")
+    parameters = checked_names(parameter_names, theta.shape[1], "parameter_names", "theta", design)
+    inputs = checked_names(input_names, points.shape[1], "input_names", "x", x)
     return Plan(theta, points, parameters, inputs, simulator_identity(simulator))
 
 
@@ -168,12 +167,6 @@ def _check_names(plan: Plan, outcome_names: Names, units: Mapping[str, str] | No
         names,
         {name: unit for name, unit in (units or {}).items() if name in known},
     )
-
-
-def _columns(given: Names, value: Any) -> Names:
-    if given is not None or not isinstance(value, pd.DataFrame):
-        return str(value.name) if given is None and isinstance(value, pd.Series) and value.name is not None else given
-    return [str(column) for column in value.columns]
 
 
 def campaign_outcome_names(simulator: Any, given: Names) -> Names:

@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..arrays import Array, BoolArray, IntArray, as_columns, as_floats, checked_names
+from ..arrays import Array, BoolArray, IntArray, Names, as_columns, as_floats, checked_names
 from ..errors import FileError, InputError
 from .files import RunParts, read_csv, read_runs, write_csv, write_runs
-
-Names = Sequence[str] | str | None
 
 #: the column of a long table that says which rows belong together
 RUN = "run"
@@ -65,9 +63,9 @@ class RunTable:
         self._x, self._output = blocks
         _refuse_infinite(self._x, self._output)
         self.parameter_names, self.input_names, self.outcome_names = _all_names(
-            (parameter_names, _columns_of(theta), self.p, "parameter_names", "theta"),
-            (input_names, _columns_of(x[0] if _per_run(x) else x), self.d, "input_names", "x"),
-            (outcome_names, _columns_of(output[0] if _per_run(x) else None), self.q, "outcome_names", "y"),
+            (parameter_names, self.p, "parameter_names", "theta", theta),
+            (input_names, self.d, "input_names", "x", x[0] if _per_run(x) else x),
+            (outcome_names, self.q, "outcome_names", "y", output[0] if _per_run(x) else None),
         )
         self.units = _checked_units(units or {}, (*self.parameter_names, *self.input_names, *self.outcome_names))
         for array in (self.theta, *self._x, *self._output):
@@ -295,18 +293,9 @@ def _refuse_infinite(x: tuple[Array, ...], output: tuple[Array, ...]) -> None:
         raise InputError("output has infinite values: set a cell to NaN where the simulator gave no number")
 
 
-def _columns_of(value: Any) -> Names:
-    if isinstance(value, pd.DataFrame):
-        return [str(column) for column in value.columns]
-    return str(value.name) if isinstance(value, pd.Series) and value.name is not None else None
-
-
-def _all_names(*kinds: tuple[Names, Names, int, str, str]) -> list[tuple[str, ...]]:
+def _all_names(*kinds: tuple[Names, int, str, str, object]) -> list[tuple[str, ...]]:
     """The names of parameters, inputs and outcomes: one table has them all, so they must differ."""
-    chosen = [
-        checked_names(own if given is None else given, count, what, default)
-        for given, own, count, what, default in kinds
-    ]
+    chosen = [checked_names(*kind) for kind in kinds]
     together = [name for names in chosen for name in names]
     for name in together:
         if not name.strip() or name != name.strip() or not name.isprintable() or name == RUN:
