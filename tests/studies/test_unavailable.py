@@ -1,7 +1,5 @@
 """Model 2 known from a grid of runs only: the study, and whether its emulators are good enough for it."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import fake_studies
 import numpy as np
 import pytest
@@ -23,14 +21,17 @@ class Here:
 
     width, words = 1, "this process"
 
-    def __init__(self):
-        self.executor = ThreadPoolExecutor(1)
+    def submit(self, task):
+        self._done = [(task, run_task(task))]
+
+    def finished(self):
+        return self._done
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.executor.shutdown()
+        pass
 
 
 def rows(folder):

@@ -1,26 +1,27 @@
-"""One run of a campaign, wherever it happens: the simulator is called, and whatever it does becomes a result."""
+"""One run of a simulator, wherever it happens: the simulator is called, and whatever it does becomes a result."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from traceback import extract_tb
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..arrays import Array, shaped_output
 from ..errors import SimulatorError
 from .program import Program
+from .work import Lost, now
 
 #: characters of an error text that are kept
 LONGEST_ERROR = 4000
 
 
-class Task(NamedTuple):
+class RunTask(NamedTuple):
     """A run that is to be made: its number in the design and its theta (p,)."""
 
     number: int
@@ -36,18 +37,20 @@ class RunResult(NamedTuple):
     started: str
     finished: str
 
-
-Finished = list[tuple[Task, RunResult]]
+    @classmethod
+    def of_lost(cls, lost: Lost) -> RunResult:
+        """The result of a run that could not even say that it failed."""
+        return cls(None, lost.error[-LONGEST_ERROR:], lost.seconds, lost.started, now())
 
 
 @dataclass(frozen=True)
-class Work:
+class Simulation:
     """What all runs of a campaign share; calling it with a task makes the run.
 
-    ``campaign`` is a name that no other campaign has: programs can be stopped by it.
+    ``timeout`` is that of a program. ``campaign`` is a name that no other campaign has: programs can be stopped by it.
     """
 
-    simulator: Callable[[Array, Array], Any] | Program
+    simulator: Callable[[Array, Array], ArrayLike] | Program
     x: Array
     flat_x: bool
     parameter_names: tuple[str, ...]
@@ -55,7 +58,7 @@ class Work:
     timeout: float | None
     campaign: str
 
-    def __call__(self, task: Task) -> RunResult:
+    def __call__(self, task: RunTask) -> RunResult:
         started, clock = now(), perf_counter()
         output, error = None, None
         try:
@@ -65,23 +68,13 @@ class Work:
             error = _in_words(problem)[-LONGEST_ERROR:]
         return RunResult(output, error, perf_counter() - clock, started, now())
 
-    def _raw(self, task: Task) -> Any:
+    def _raw(self, task: RunTask) -> ArrayLike:
         if isinstance(self.simulator, Program):
             theta = dict(zip(self.parameter_names, task.theta, strict=True))
             label = f"run-{task.number:05d}"
             return self.simulator.run(self.x, theta, self.input_names, self.timeout, label, self.campaign)
         # copies: the user's code must not be able to change ours
         return self.simulator((self.x[:, 0] if self.flat_x else self.x).copy(), np.array(task.theta))
-
-
-def now() -> str:
-    """The time, UTC."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def failed_result(error: str, seconds: float = 0.0, started: str = "") -> RunResult:
-    """The result of a run that could not even say that it failed."""
-    return RunResult(None, error[-LONGEST_ERROR:], seconds, started or now(), now())
 
 
 def _in_words(error: BaseException) -> str:
