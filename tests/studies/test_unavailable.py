@@ -106,7 +106,7 @@ def test_a_small_study_is_resumed_and_stands_beside_the_paper(tmp_path):
 def test_the_gp_emulator_is_accurate_around_theta_star():
     """At the data points and at the nodes, one of which lies beyond the data: 0.02 is a tenth of the noise sd."""
     x, _ = data_set(MODEL2, SEED, 3)
-    emulator = emulated(MODEL2_PART, MODEL2_PART.parameters, x, "gp")
+    emulator = emulated(MODEL2_PART, x, "gp")
     nodes = (np.polynomial.legendre.leggauss(15)[0][:, None] + 1) / 2
     assert nodes.max() > x.max()
     for theta in np.array([0.2, 0.3]) + np.random.default_rng(0).uniform(-0.03, 0.03, (5, 2)):

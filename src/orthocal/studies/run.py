@@ -13,7 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
-from .. import __version__
+import orthocal as oc
+
 from ..errors import InputError
 from ..execution.dask_cluster import DaskCluster
 from ..execution.processes import ProcessWorkers
@@ -153,5 +154,5 @@ def _run(study: Study, tasks: list[Task], workers: StudyWorkers, results: Result
 def _machine(workers: StudyWorkers) -> str:
     return (
         f"{workers.words}; {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, "
-        f"NumPy {np.__version__}, orthocal {__version__}"
+        f"NumPy {np.__version__}, orthocal {oc.__version__}"
     )
