@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import InputError
+from .errors import InputError, SimulatorError
 
 Array: TypeAlias = NDArray[np.floating[Any]]
 IntArray: TypeAlias = NDArray[np.intp]
 BoolArray: TypeAlias = NDArray[np.bool_]
+Names: TypeAlias = Sequence[str] | str | None
 
 
 def as_floats(value: ArrayLike, name: str) -> Array:
@@ -35,6 +37,32 @@ def as_columns(value: ArrayLike, name: str) -> Array:
     if array.ndim != 2:
         raise InputError(f"{name} has {array.ndim} dimensions: give one row a point and one column a variable")
     return array
+
+
+def shaped_output(output: ArrayLike, shape: tuple[int, ...], what: str = "simulator") -> Array:
+    """What the user's code returned as a new array (m, q) or (m, q, p); axes of length one but m may be left out.
+
+    ``shape`` (m, -1) takes any number of outcomes, and a single number where m is 1.
+    """
+    try:
+        array = np.array(output, dtype=np.float64) if not np.iscomplexobj(output) else None
+    except (TypeError, ValueError):
+        array = None
+    if array is None:
+        raise SimulatorError(f"the {what} returned {type(output).__name__}: expected an array of real numbers")
+    if array.shape == shape:
+        return array
+    m = shape[0]
+    if shape[-1] == -1:
+        fits = array.size and array.ndim <= 2 and (array.shape[:1] or (1,)) == (m,)
+        expected = f"({m},) or ({m}, q)"
+    else:
+        squeezed, given = ((m, *(size for size in sizes if size != 1)) for sizes in (shape[1:], array.shape[1:]))
+        fits = array.shape[:1] == (m,) and given == squeezed
+        expected = " or ".join(str(one) for one in sorted({shape, squeezed}, key=len))
+    if not fits:
+        raise SimulatorError(f"the {what} returned an array of shape {array.shape} for {m} points: expected {expected}")
+    return array.reshape(shape)
 
 
 def is_symmetric(matrix: Array) -> bool:
@@ -68,8 +96,12 @@ def unique_rows(*blocks: Array) -> tuple[Array, list[IntArray]]:
     return rows, [part.astype(np.intp) for part in np.split(inverse.ravel(), ends)]
 
 
-def checked_names(names: Sequence[str] | str | None, count: int, what: str, default: str) -> tuple[str, ...]:
-    """``count`` distinct names; without ``names`` they are ``default``, numbered where there are several."""
+def checked_names(names: Names, count: int, what: str, default: str, source: object = None) -> tuple[str, ...]:
+    """``count`` distinct names; those of ``source``, if it is a pandas object, where none are given.
+
+    Without either they are ``default``, numbered where there are several.
+    """
+    names = _pandas_names(source) if names is None else names
     if names is None:
         return (default,) if count == 1 else tuple(f"{default}{i + 1}" for i in range(count))
     given = (names,) if isinstance(names, str) else tuple(str(name) for name in names)
@@ -78,3 +110,13 @@ def checked_names(names: Sequence[str] | str | None, count: int, what: str, defa
     if len(set(given)) != count:
         raise InputError(f"{what} has a name twice: {', '.join(given)}")
     return given
+
+
+def _pandas_names(value: object) -> Names:
+    """The columns of a table or the name of a series; where pandas was never imported, nothing is either."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None:
+        return None
+    if isinstance(value, pandas.DataFrame):
+        return [str(column) for column in value.columns]
+    return str(value.name) if isinstance(value, pandas.Series) and value.name is not None else None

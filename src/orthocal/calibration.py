@@ -14,7 +14,6 @@ from .arrays import Array
 from .errors import InputError, OrthocalError, OrthocalWarning
 from .methods import Draws, Method, Plan, method_by_name
 from .problem.problem import Problem
-from .problem.simulator import GradientKind
 from .progress import progress_shown
 from .projection import ProjectionKind
 from .results import record
@@ -104,7 +103,7 @@ def _notes(problem: Problem, drawn: Draws) -> Notes:
         **vars(drawn.notes),
         quadrature_error=problem.quadrature_error if drawn.nodes_drawn else None,
         gradient_error=problem.gradient_error,
-        gradient_kind=GradientKind(problem.simulator.gradient_kind),
+        gradient_kind=problem.simulator.gradient_kind,
         curvature_factors=_curvature(problem, drawn),
         weakest_sensitivity=weakest,
         outside_runs=_share_outside(problem, drawn.theta),

@@ -9,12 +9,14 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
-from .errors import InputError
+from .errors import FileError, InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @contextmanager
@@ -28,6 +30,35 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         draft = Path(folder) / "draft"
         yield draft
         os.replace(draft, target)
+
+
+def write_netcdf(data: xr.DataTree, path: str | Path) -> Path:
+    """Write the tree with its digest."""
+    marked = data.copy()
+    marked.attrs = {**data.attrs, "digest": digest(data)}
+    with whole_file(path) as draft:
+        marked.to_netcdf(draft, engine="h5netcdf")
+    return Path(path)
+
+
+def read_netcdf(path: str | Path, kind: str, foreign: str) -> xr.DataTree:
+    """Read a tree and check that ``write_netcdf`` wrote it; ``foreign`` is said of one whose ``format`` is not kind."""
+    # slow to import, and who only writes pages needs none
+    import xarray as xr
+
+    if not Path(path).is_file():
+        raise FileError(f"there is no file {path}")
+    try:
+        with xr.open_datatree(path, engine="h5netcdf") as opened:
+            data = opened.load()
+            data.close()
+    except Exception as error:  # whatever a damaged file makes the HDF5 reader raise
+        raise FileError(f"{path} is not a netCDF file, or it is damaged ({type(error).__name__})") from None
+    if data.attrs.get("format") != kind:
+        raise FileError(f"{path} {foreign}")
+    if data.attrs.pop("digest", None) != digest(data):
+        raise FileError(f"{path} has been changed or damaged since it was written: its digest does not fit")
+    return data
 
 
 def digest(data: xr.DataTree) -> str:

@@ -19,7 +19,7 @@ import pytest
 
 import orthocal as oc
 from orthocal.errors import FileError, InputError, OrthocalError, OrthocalWarning, SimulatorError
-from orthocal.execution.task import simulator_identity
+from orthocal.runs.identity import simulator_identity
 from orthocal.runs.store import RunStore
 
 SIGNS = "ORTHOCAL_TEST_SIGNS"

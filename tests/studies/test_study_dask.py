@@ -12,8 +12,7 @@ import pytest
 from orthocal.errors import InputError, OrthocalError
 from orthocal.studies.replicate import Task, run_task
 from orthocal.studies.results import Results
-from orthocal.studies.run import Request, run_study
-from orthocal.studies.workers import DaskWorkers
+from orthocal.studies.run import Request, run_study, study_workers
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("default")
@@ -46,7 +45,7 @@ def test_a_killed_worker_loses_nothing(cluster, tmp_path, fake_folder):
     killer.start()
     said = []
     address = cluster.scheduler_address
-    outcome = run_study(fake_studies.SLOW, request, tmp_path, lambda: DaskWorkers(address), said.append)
+    outcome = run_study(fake_studies.SLOW, request, tmp_path, lambda: study_workers(cluster=address), said.append)
     killer.join(10)
     assert not killer.is_alive()
     assert outcome.failures == []
@@ -75,7 +74,9 @@ def test_a_cluster_that_goes_away(cluster, tmp_path, fake_folder):
     closer.start()
     address = cluster.scheduler_address
     with pytest.raises(OrthocalError, match="the Dask cluster is gone; what had finished is kept"):
-        run_study(fake_studies.SLOW, Request(replications=300, draws=40), tmp_path, lambda: DaskWorkers(address))
+        run_study(
+            fake_studies.SLOW, Request(replications=300, draws=40), tmp_path, lambda: study_workers(cluster=address)
+        )
     closer.join(30)
     assert len(figures(tmp_path, "slow")) >= 1
 
@@ -84,7 +85,7 @@ def test_a_cluster_that_goes_away(cluster, tmp_path, fake_folder):
 def test_no_cluster_at_the_address(monkeypatch, address):
     monkeypatch.setattr("orthocal.execution.dask_cluster.PATIENCE", 1)
     with pytest.raises(InputError, match=f"--cluster {address}: there is no Dask scheduler"):
-        DaskWorkers(address)
+        study_workers(cluster=address)
 
 
 def test_a_cluster_without_workers(monkeypatch):
@@ -93,16 +94,16 @@ def test_a_cluster_without_workers(monkeypatch):
         distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs="CRITICAL") as empty,
         pytest.raises(InputError, match="the cluster has no workers"),
     ):
-        DaskWorkers(empty.scheduler_address)
+        study_workers(cluster=empty.scheduler_address)
 
 
 def test_workers_of_another_version(cluster, monkeypatch):
-    monkeypatch.setattr("orthocal.studies.workers.__version__", "99")
+    monkeypatch.setattr("orthocal.execution.dask_cluster.version", lambda name: "99")
     with pytest.raises(InputError, match=r"the workers have orthocal .*, this is 99: install the same version"):
-        DaskWorkers(cluster.scheduler_address)
+        study_workers(cluster=cluster.scheduler_address)
 
 
 def test_without_dask(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"--cluster needs Dask: pip install 'orthocal\[dask\]'"):
-        DaskWorkers("tcp://127.0.0.1:1")
+        study_workers(cluster="tcp://127.0.0.1:1")

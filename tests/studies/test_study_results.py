@@ -1,5 +1,6 @@
 """The results file: rows are kept once, and whatever is wrong with the file is said in one sentence."""
 
+import os
 import resource
 import sqlite3
 import subprocess
@@ -142,12 +143,13 @@ main()
 
 def test_the_program_on_a_full_disk(tmp_path):
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     run = subprocess.run(
         [sys.executable, "-c", LIMITED],
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        env={"PYTHONPATH": str(Path(__file__).parent), "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
     )
     assert run.returncode == 1
     assert run.stderr.startswith("error: cannot ")

@@ -9,8 +9,7 @@ from orthocal.errors import InputError
 from orthocal.studies.registry import STUDIES
 from orthocal.studies.replicate import Task, data_set, run_task
 from orthocal.studies.results import Results
-from orthocal.studies.run import Request, run_study
-from orthocal.studies.workers import MOST_DEATHS, ProcessWorkers
+from orthocal.studies.run import MOST_DEATHS, Request, run_study, study_workers
 
 SMALL = Request(replications=6, draws=40)
 
@@ -35,7 +34,7 @@ def test_one_and_two_processes_give_the_same_rows(tmp_path):
     study = STUDIES["table1"]
     request = Request(replications=2, draws=40, methods=("pgp32", "pbart"))
     for jobs in (1, 2):
-        run_study(study, request, tmp_path / str(jobs), lambda jobs=jobs: ProcessWorkers(jobs))
+        run_study(study, request, tmp_path / str(jobs), lambda jobs=jobs: study_workers(jobs))
     one, two = (figures(tmp_path / name, study) for name in ("1", "2"))
     assert len(one) == 4
     assert one == two
@@ -47,13 +46,13 @@ def test_one_and_two_processes_give_the_same_rows(tmp_path):
 def test_a_finished_folder_runs_nothing_and_more_replications_only_the_new_ones(tmp_path, fake_folder):
     study = fake_studies.CHEAP
     said = []
-    run_study(study, SMALL, tmp_path, lambda: ProcessWorkers(1), said.append)
+    run_study(study, SMALL, tmp_path, lambda: study_workers(1), said.append)
     before = figures(tmp_path, study)
     outcome = run_study(study, Request(), tmp_path, no_workers, said.append)
     assert said == ["cheap: 6 of 6 replications to run, 1 process", "cheap: all 6 replications are there"]
     assert "| cheap" in outcome.page
     assert figures(tmp_path, study) == before
-    run_study(study, Request(replications=8, methods=("cheap", "other")), tmp_path, lambda: ProcessWorkers(1))
+    run_study(study, Request(replications=8, methods=("cheap", "other")), tmp_path, lambda: study_workers(1))
     after = figures(tmp_path, study)
     assert len(after) == 16
     assert {key: after[key] for key in before} == before
@@ -64,7 +63,7 @@ def test_a_finished_folder_runs_nothing_and_more_replications_only_the_new_ones(
 
 
 def test_another_seed_or_number_of_draws_needs_another_folder(tmp_path):
-    run_study(fake_studies.CHEAP, Request(replications=1, draws=40), tmp_path, lambda: ProcessWorkers(1))
+    run_study(fake_studies.CHEAP, Request(replications=1, draws=40), tmp_path, lambda: study_workers(1))
     with pytest.raises(InputError, match=r"holds cheap with seed 1; leave the option out .* or give another --out"):
         run_study(fake_studies.CHEAP, Request(seed=2), tmp_path, no_workers)
     with pytest.raises(InputError, match="holds cheap with draws 40"):
@@ -81,7 +80,7 @@ def test_a_replication_that_raises_does_not_stop_the_others(tmp_path, fake_folde
     study = fake_studies.RAISING
     bad = small_x(study, 6)
     assert 0 < len(bad) < 6
-    outcome = run_study(study, SMALL, tmp_path, lambda: ProcessWorkers(2))
+    outcome = run_study(study, SMALL, tmp_path, lambda: study_workers(2))
     assert [row["replication"] for row in outcome.failures] == bad
     assert {row["error"] for row in outcome.failures} == {"RuntimeError: the first x is small"}
     assert "fake_studies.py" in outcome.failures[0]["traceback"]
@@ -89,7 +88,7 @@ def test_a_replication_that_raises_does_not_stop_the_others(tmp_path, fake_folde
     # what failed is a result: it runs again only where that is asked for
     assert len(run_study(study, Request(), tmp_path, no_workers).failures) == len(bad)
     (fake_folder / "mended").touch()
-    assert run_study(study, Request(retry=True), tmp_path, lambda: ProcessWorkers(1)).failures == []
+    assert run_study(study, Request(retry=True), tmp_path, lambda: study_workers(1)).failures == []
     assert len(figures(tmp_path, study)) == 12
 
 
@@ -97,7 +96,7 @@ def test_a_replication_that_raises_does_not_stop_the_others(tmp_path, fake_folde
 def test_a_process_that_dies_loses_nothing(tmp_path, fake_folder):
     study = fake_studies.DYING
     assert small_x(study, 6)
-    outcome = run_study(study, SMALL, tmp_path, lambda: ProcessWorkers(2))
+    outcome = run_study(study, SMALL, tmp_path, lambda: study_workers(2))
     assert outcome.failures == []
     found = figures(tmp_path, study)
     assert len(found) == 12
@@ -107,11 +106,11 @@ def test_a_process_that_dies_loses_nothing(tmp_path, fake_folder):
 
 @pytest.mark.slow
 def test_a_task_that_always_kills_its_process_is_given_up_and_the_others_are_not(tmp_path, fake_folder):
-    """Every death costs a new pool, about three seconds."""
+    """Every death costs a new process, about two seconds."""
     study = fake_studies.DEADLY
     bad = small_x(study, 4)
     assert 0 < len(bad) < 4
-    outcome = run_study(study, Request(replications=4, draws=40), tmp_path, lambda: ProcessWorkers(2))
+    outcome = run_study(study, Request(replications=4, draws=40), tmp_path, lambda: study_workers(2))
     assert [row["replication"] for row in outcome.failures] == bad
     assert all(f"died {MOST_DEATHS} times" in row["error"] for row in outcome.failures)
     assert len(figures(tmp_path, study)) == 8 - len(bad)

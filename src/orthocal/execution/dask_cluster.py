@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import Executor
+from contextlib import ExitStack
 from importlib import import_module
+from importlib.metadata import version
 from typing import Any
 
 from ..errors import KEPT, InputError, OrthocalError
@@ -22,6 +24,7 @@ class DaskCluster:
     """
 
     def __init__(self, address: str, option: bool = False) -> None:
+        self._address = address
         needing, name, it = ("--cluster", "--cluster", "the cluster") if option else ("a cluster", "cluster", "it")
         try:
             # an extra, and without types
@@ -41,6 +44,21 @@ class DaskCluster:
             if not isinstance(error, TimeoutError):
                 raise
             raise InputError(f"{name} {address}: {it} has no workers, start one with `dask worker`") from None
+
+    def require_this_version(self) -> None:
+        """Leave a cluster whose workers have another version of orthocal, or none."""
+        with ExitStack() as leaving:
+            leaving.callback(self.close)
+            try:
+                versions = set(self.client.run(_version).values())
+            except ImportError:
+                versions = {"none"}
+            if versions != {_version()}:
+                raise InputError(
+                    f"--cluster {self._address}: the workers have orthocal {', '.join(sorted(versions))}, "
+                    f"this is {_version()}: install the same version on all"
+                )
+            leaving.pop_all()
 
     def executor(self) -> Executor:
         # a task that runs again is another task for Dask, which would give back the first result
@@ -71,3 +89,7 @@ class DaskCluster:
         finally:
             for logger, level in zip(loggers, levels, strict=True):
                 logger.setLevel(level)
+
+
+def _version() -> str:
+    return version("orthocal")

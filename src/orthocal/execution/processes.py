@@ -1,7 +1,7 @@
-"""Processes that make the runs of a Python function, one run at a time each.
+"""Processes of our own, one task at a time each.
 
-A pool of the standard library breaks as a whole when one of its processes dies, and cannot end a run that hangs. Here
-each process is on its own: what happens to one run happens to no other.
+A pool of the standard library breaks as a whole when one of its processes dies, and cannot end a task that hangs. Here
+each process is on its own: what happens to one task happens to no other.
 """
 
 from __future__ import annotations
@@ -10,53 +10,53 @@ import multiprocessing
 import os
 import pickle
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import connection
-from multiprocessing.context import BaseContext
 from threading import Thread
 from time import monotonic
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Generic, Self
 
 from ..errors import InputError, OrthocalError
 from .program import end_group
-from .task import Finished, RunResult, Task, Work, failed_result, now
+from .work import Lost, Result, Task, Work, now
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import ForkContext, SpawnContext
 
 #: seconds to wait for a process to end by itself
 PATIENCE = 15
 
 
-class ProcessWorkers:
-    """Processes of our own; as many are started as are needed at a time."""
+class ProcessWorkers(Generic[Task, Result]):
+    """Processes of our own; as many are started as are needed at a time. ``words`` says where the tasks are done."""
 
-    def __init__(self, work: Work, jobs: int) -> None:
-        self.width = jobs
+    def __init__(self, work: Work[Task, Result], jobs: int) -> None:
+        self.width, self.words = jobs, f"{jobs} process{'es' if jobs > 1 else ''}"
         self._work, self._context = work, _context(work)
-        self._idle: list[_Child] = []
-        self._busy: dict[Any, _Child] = {}
+        self._idle: list[_Child[Task, Result]] = []
+        self._busy: list[_Child[Task, Result]] = []
 
     def submit(self, task: Task) -> None:
         child = self._idle.pop() if self._idle else _Child(self._context, self._work)
         # listed first: an interrupt must find every process
-        self._busy[child.pipe] = child
+        self._busy.append(child)
         child.start(task)
 
-    def finished(self) -> Finished:
-        deadlines = [child.deadline for child in self._busy.values() if child.deadline is not None]
+    def finished(self) -> list[tuple[Task, Result | Lost]]:
+        deadlines = [child.deadline for child in self._busy if child.deadline is not None]
         patience = max(0.0, min(deadlines) - monotonic()) if deadlines else None
-        done: Finished = []
-        for pipe in connection.wait(list(self._busy), patience):
-            child = self._busy[pipe]
-            result = child.receive()
+        done: list[tuple[Task, Result | Lost]] = []
+        speaking = connection.wait([child.pipe for child in self._busy], patience)
+        for child in list(self._busy):
+            result = child.receive() if child.pipe in speaking else child.time_out()
             if result is not None:
                 done.append((child.task, result))
-                del self._busy[pipe]
                 if child.alive:
                     self._idle.append(child)
-        for pipe, child in list(self._busy.items()):
-            if child.deadline is not None and monotonic() >= child.deadline and not child.pipe.poll():
-                done.append((child.task, child.time_out()))
-                del self._busy[pipe]
+                self._busy.remove(child)
         return done
 
     def __enter__(self) -> Self:
@@ -65,20 +65,19 @@ class ProcessWorkers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for child in self._busy.values():
+        for child in self._busy:
             child.end()
         for child in self._idle:
             child.dismiss()
 
 
-class _Child:
-    """A process that makes one run after the other."""
+class _Child(Generic[Task, Result]):
+    """A process that does one task after the other."""
 
-    def __init__(self, context: BaseContext, work: Work) -> None:
-        self._timeout = work.timeout
+    def __init__(self, context: ForkContext | SpawnContext, work: Work[Task, Result]) -> None:
+        self._work = work
         self.pipe, far = context.Pipe()
-        process: Any = context.Process  # type: ignore[attr-defined]
-        self._process = process(target=_serve, args=(far, work), name="orthocal run")
+        self._process = context.Process(target=_serve, args=(far, work.run), name="orthocal run")
         self._process.start()
         far.close()
         self._ready, self.alive = False, True
@@ -94,47 +93,50 @@ class _Child:
         if self._ready:
             self._set_deadline()
 
-    def receive(self) -> RunResult | None:
+    def receive(self) -> Result | Lost | None:
         """The result; None if the process has only said that it is there."""
         try:
             message = self.pipe.recv()
         except (EOFError, OSError):
             return self._death()
-        if isinstance(message, RunResult):
+        if self._ready:
             self.deadline = None
-            return message
+            result: Result = message
+            return result
         self._ready, self._clock = True, monotonic()
         self._set_deadline()
         return None
 
     def _set_deadline(self) -> None:
-        self.deadline = None if self._timeout is None else monotonic() + self._timeout
+        self.deadline = None if self._work.timeout is None else monotonic() + self._work.timeout
 
-    def time_out(self) -> RunResult:
+    def time_out(self) -> Lost | None:
+        """Nothing, or the end of a task that takes too long."""
+        if self.deadline is None or monotonic() < self.deadline or self.pipe.poll():
+            return None
         self.end()
-        return failed_result(
-            f"no result after {self._timeout:g} s (time-out)", monotonic() - self._clock, self._started
-        )
+        return self._lost(f"no result after {self._work.timeout:g} s (time-out)", died=False)
 
-    def _death(self) -> RunResult:
+    def _death(self) -> Lost:
         self._process.join(PATIENCE)
         code = self._process.exitcode
         self.end()
-        if not self._ready:
-            raise OrthocalError(
-                f"a process for the runs ended (code {code}) before it could start. Where a script calls oc.campaign, "
-                'the call must stand below `if __name__ == "__main__":`, and the simulator in a module that can be '
-                "imported; or give executor=concurrent.futures.ThreadPoolExecutor()"
-            )
-        how = f"by signal {-code}" if isinstance(code, int) and code < 0 else f"with code {code}"
-        words = f"its process ended {how}: a crash, or not enough memory?"
-        return failed_result(words, monotonic() - self._clock, self._started)
+        by = -code if code is not None and code < 0 else None
+        # who kills a process does not mind whether it is ready
+        if not self._ready and by is None:
+            raise OrthocalError(f"a process for the runs ended (code {code}) before it could start. {self._work.cure}")
+        how = f"with code {code}" if by is None else f"by signal {by}"
+        return self._lost(f"its process ended {how}: a crash, or not enough memory?", died=True)
+
+    def _lost(self, error: str, died: bool) -> Lost:
+        return Lost(error, monotonic() - self._clock, self._started, died)
 
     def end(self) -> None:
         """Kill it, and what it has started."""
         self.alive = False
-        if self._ready and self._process.is_alive():
-            end_group(self._process.pid)
+        pid = self._process.pid
+        if self._ready and pid is not None and self._process.is_alive():
+            end_group(pid)
         self._process.kill()
         self._process.join()
         self.pipe.close()
@@ -148,9 +150,9 @@ class _Child:
         self.end()
 
 
-def _serve(pipe: Any, work: Work) -> None:
-    """Of a process: make runs until the pipe closes."""
-    # a group of its own: Ctrl-C is the campaign's business, and a time-out can end all that a run has started
+def _serve(pipe: Connection, run: Callable[[Task], Result]) -> None:
+    """Of a process: do tasks until the pipe closes."""
+    # a group of its own: Ctrl-C is the parent's business, and a time-out can end all that a task has started
     os.setsid()
 
     def end_with_parent() -> None:
@@ -168,13 +170,13 @@ def _serve(pipe: Any, work: Work) -> None:
             return
         if task is None:
             return
-        pipe.send(work(task))
+        pipe.send(run(task))
 
 
-def _context(work: Work) -> BaseContext:
-    """How to start processes: afresh where the simulator can be sent to them, else as copies of this one."""
+def _context(work: Work[Task, Result]) -> ForkContext | SpawnContext:
+    """How to start processes: afresh where the work can be sent to them, else as copies of this one."""
     try:
-        sent = pickle.dumps(work)
+        sent = pickle.dumps(work.run)
     except Exception:  # a lambda, a closure
         sent = None
     if sent is not None and b"__main__" not in sent:
@@ -185,7 +187,4 @@ def _context(work: Work) -> BaseContext:
         return multiprocessing.get_context("fork")
     if sent is not None and getattr(sys.modules["__main__"], "__file__", None):
         return multiprocessing.get_context("spawn")
-    raise InputError(
-        "the simulator cannot be sent to other processes: define it by `def` in a module of its own, "
-        "or give executor=concurrent.futures.ThreadPoolExecutor()"
-    )
+    raise InputError(f"the runs cannot be sent to other processes. {work.cure}")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from ..arrays import Array, BoolArray, as_columns, as_floats, checked_names
+from ..arrays import Array, BoolArray, Names, as_columns, as_floats, checked_names
 from ..errors import InputError
 
 
@@ -55,9 +53,7 @@ class FieldData:
         return int(self.y.shape[1])
 
 
-def field_data(
-    x: ArrayLike, y: ArrayLike, input_names: Sequence[str] | str | None, outcome_names: Sequence[str] | str | None
-) -> FieldData:
+def field_data(x: ArrayLike, y: ArrayLike, input_names: Names, outcome_names: Names) -> FieldData:
     """Check the field data; names come from pandas objects where none are given."""
     inputs, outcomes = as_columns(x, "x"), as_columns(y, "y")
     if len(inputs) != len(outcomes):
@@ -70,14 +66,14 @@ def field_data(
         row = int(np.flatnonzero(infinite.any(axis=1))[0])
         raise InputError(f"y is infinite in row {row}: set a cell to NaN where its measurement is missing")
     observed = ~np.isnan(outcomes)
-    names = checked_names(_or_columns(outcome_names, y), outcomes.shape[1], "outcome_names", "y")
+    names = checked_names(outcome_names, outcomes.shape[1], "outcome_names", "y", y)
     for name, column in zip(names, observed.T, strict=True):
         if not column.any():
             raise InputError(f"outcome {name!r} has no observation, all its cells are NaN: leave it out")
     return FieldData(
         x=inputs,
         y=outcomes,
-        input_names=checked_names(_or_columns(input_names, x), inputs.shape[1], "input_names", "x"),
+        input_names=checked_names(input_names, inputs.shape[1], "input_names", "x", x),
         outcome_names=names,
         flat_x=np.ndim(x) == 1,
     )
@@ -107,11 +103,3 @@ def _refuse_non_finite(array: Array, name: str, advice: str) -> None:
             f"{name} has NaN or infinite values in {rows.size} of {len(array)} rows, "
             f"the first is row {rows[0]}: {advice}"
         )
-
-
-def _or_columns(names: Sequence[str] | str | None, value: Any) -> Sequence[str] | str | None:
-    if names is None and isinstance(value, pd.DataFrame):
-        return [str(column) for column in value.columns]
-    if names is None and isinstance(value, pd.Series) and value.name is not None:
-        return str(value.name)
-    return names

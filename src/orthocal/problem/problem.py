@@ -21,7 +21,7 @@ from .minima import Minimum, find_minima
 from .noise import Noise, NoiseSource, known_noise, noise_from_errors, observed_precision
 from .noise_estimate import LowRankNoise, estimated_noise
 from .parameters import Distribution, Parameters
-from .simulator import BoundSimulator, Function, Simulator
+from .simulator import BoundSimulator, Function, GradientKind, Simulator
 
 #: starts of the search for theta_tilde
 STARTS = 32
@@ -230,7 +230,7 @@ class Problem:
         if self.simulator.outside is not None:
             return 0.0
         given = self.simulator.gradient(self.data.x, self.theta_tilde)
-        longer = 10.0 if self.simulator.gradient_kind == "difference" else 1.0
+        longer = 10.0 if self.simulator.gradient_kind is GradientKind.DIFFERENCE else 1.0
         reference = self.simulator.difference_gradient(self.data.x, self.theta_tilde, longer)
         size = np.sqrt(np.mean(reference**2, axis=(0, 1)))
         return float(np.max(np.abs(given - reference).max(axis=(0, 1)) / np.where(size > 0, size, 1.0)))

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkabl
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, shaped_output
 from ..errors import InputError, NonFiniteError, SimulatorError
 from .emulator import EmulatorLike
 from .parameters import Support
@@ -89,8 +89,6 @@ class BoundSimulator:
         Number of calls of the user's functions so far and the time spent in them.
     failures
         Number of calls that returned a value that is not finite.
-    gradient_kind
-        ``"given"``, ``"jax"`` or ``"difference"``.
     emulator
         What the user gave, if it is one.
     outside
@@ -110,7 +108,7 @@ class BoundSimulator:
         self._step = float(chosen.step or DIFFERENCE_STEP)
         self._given_gradient = chosen.gradient if callable(chosen.gradient) else None
         self._jacobian: Function | None = None
-        self.gradient_kind = "given" if callable(chosen.gradient) else chosen.gradient
+        self.gradient_kind = GradientKind.GIVEN if callable(chosen.gradient) else GradientKind(chosen.gradient)
         self.emulator = simulator if isinstance(simulator, EmulatorLike) else None
         self.outside = None if self.emulator is None else self.emulator.outside
 
@@ -141,15 +139,15 @@ class BoundSimulator:
 
     def gradient(self, x: Array, theta: Array) -> Array:
         """df/dtheta, (m, q, p)."""
-        if self.gradient_kind == "auto":
+        if self.gradient_kind is GradientKind.AUTO:
             self.gradient_kind = self._choose_gradient(x, theta)
-        if self.gradient_kind == "difference":
+        if self.gradient_kind is GradientKind.DIFFERENCE:
             return self.difference_gradient(x, theta)
         if self._given_gradient is not None:
             output = self._call(self._given_gradient, x, theta)
         else:
             output = self._call(self._jax_jacobian(), x, theta)
-        gradient = self._shaped(output, (len(x), self._q, len(self._support.names)), "gradient")
+        gradient = shaped_output(output, (len(x), self._q, len(self._support.names)), "gradient")
         if not np.isfinite(gradient).all():
             raise NonFiniteError(
                 f"the gradient is NaN or infinite at {self._support.describe(theta)}: mend it there, "
@@ -211,7 +209,7 @@ class BoundSimulator:
         if not self._settled and type(output).__module__.startswith("jax"):
             # JAX computes in single precision and step by step unless told otherwise
             self._function, output = self._compiled(self._function, x, theta)
-        return self._shaped(output, (len(x), self._q), "simulator")
+        return shaped_output(output, (len(x), self._q))
 
     def _compiled(self, function: Function, x: Array, theta: Array) -> tuple[Function, Any]:
         """A JAX function in double precision, compiled where that is possible, and its output."""
@@ -239,34 +237,16 @@ class BoundSimulator:
             self.calls += 1
             self.seconds += perf_counter() - started
 
-    def _shaped(self, output: Any, shape: tuple[int, ...], what: str) -> Array:
-        """The user's output as a new array of floats; axes of length one but the points' may be left out."""
-        try:
-            array = np.array(output, dtype=np.float64) if not np.iscomplexobj(output) else None
-        except (TypeError, ValueError):
-            array = None
-        if array is None:
-            raise SimulatorError(f"the {what} returned {type(output).__name__}: expected an array of real numbers")
-        if array.shape == shape:
-            return array
-        squeezed = (shape[0], *(size for size in shape[1:] if size > 1))
-        if array.shape[:1] != shape[:1] or (shape[0], *(size for size in array.shape[1:] if size > 1)) != squeezed:
-            expected = " or ".join(str(one) for one in sorted({shape, squeezed}, key=len))
-            raise SimulatorError(
-                f"the {what} returned an array of shape {array.shape} for {shape[0]} points: expected {expected}"
-            )
-        return array.reshape(shape)
-
-    def _choose_gradient(self, x: Array, theta: Array) -> Literal["jax", "difference"]:
+    def _choose_gradient(self, x: Array, theta: Array) -> GradientKind:
         """JAX only where the program uses it already: importing it costs a second."""
         if "jax" not in sys.modules:
-            return "difference"
+            return GradientKind.DIFFERENCE
         try:
             output = self._call(self._jax_jacobian(), x, theta)
-            self._shaped(output, (len(x), self._q, len(self._support.names)), "gradient")
+            shaped_output(output, (len(x), self._q, len(self._support.names)), "gradient")
         except Exception:  # any failure to trace means: not a JAX function
-            return "difference"
-        return "jax"
+            return GradientKind.DIFFERENCE
+        return GradientKind.JAX
 
     def _jax_jacobian(self) -> Function:
         if self._jacobian is None:

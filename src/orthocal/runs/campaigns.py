@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 from warnings import warn
 
 import numpy as np
-import pandas as pd
 
-from ..arrays import Array, as_columns, checked_names
+from ..arrays import Array, Names, as_columns, checked_names
 from ..errors import InputError, OrthocalWarning, SimulatorError
-from ..execution.program import Program
-from ..execution.task import Task, Work, simulator_identity
-from ..execution.workers import Workers, start_workers
+from ..execution.dask_cluster import DaskCluster
+from ..execution.processes import ProcessWorkers
+from ..execution.program import Program, stop_programs
+from ..execution.simulation import RunResult, RunTask, Simulation
+from ..execution.work import Lost, Settled, Work, Workers
+from ..execution.workers import DaskWorkers, ExecutorWorkers, ThreadWorkers, cores
 from ..problem.simulator import Simulator
 from ..progress import progress_bar, progress_shown
+from .identity import simulator_identity
 from .store import Plan, RunStore, Status
-from .table import Names, RunTable
+from .table import RunTable
+
+#: what to do where processes cannot be started
+CURE = (
+    'Where a script calls oc.campaign, the call must stand below `if __name__ == "__main__":`, and the simulator in a '
+    "module that can be imported; or give executor=concurrent.futures.ThreadPoolExecutor()"
+)
 
 
 def campaign(
@@ -85,16 +94,15 @@ def campaign(
     _check_names(plan, names, units)
     if isinstance(simulator, Program):
         simulator.check(plan.parameter_names, here=cluster is None)
-    work = Work(
+    simulation = Simulation(
         simulator, plan.x, np.ndim(x) == 1, plan.parameter_names, plan.input_names, timeout, campaign=uuid4().hex
     )
     with RunStore(store, write=True) as runs:
         runs.adopt(plan, accept_changed)
         tasks = runs.missing(plan, 1 + retries, retry)
         if tasks:
-            with start_workers(work, executor, jobs, cluster) as workers, progress_shown(progress):
-                for _ in progress_bar(_Settled(tasks, workers, runs, 1 + retries), "runs"):
-                    pass
+            with _workers(simulation, executor, jobs, cluster) as workers, progress_shown(progress):
+                _make(tasks, workers, runs, 1 + retries, simulation.campaign)
         status = runs.status()
         _report_failures(status, runs.path)
         return runs.table(names, dict(units or {}))
@@ -119,37 +127,65 @@ def campaign_plan(
         if not np.isfinite(array).all():
             row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
             raise InputError(f"{name} has a value that is not finite in row {row}")
-    parameters = checked_names(_columns(parameter_names, design), theta.shape[1], "parameter_names", "theta")
-    inputs = checked_names(_columns(input_names, x), points.shape[1], "input_names", "x")
+    parameters = checked_names(parameter_names, theta.shape[1], "parameter_names", "theta", design)
+    inputs = checked_names(input_names, points.shape[1], "input_names", "x", x)
     return Plan(theta, points, parameters, inputs, simulator_identity(simulator))
 
 
-class _Settled:
-    """Runs that have gone well or failed for good, each after it is in the store; it has a length for progress bars."""
+def _make(
+    tasks: Sequence[tuple[RunTask, int]],
+    workers: Workers[RunTask, RunResult],
+    store: RunStore,
+    attempts: int,
+    campaign: str,
+) -> None:
+    """Make the runs, each of which is in the store before the next one is looked at."""
+    tried = {task.number: before for task, before in tasks}
 
-    def __init__(self, tasks: Sequence[tuple[Task, int]], workers: Workers, store: RunStore, attempts: int) -> None:
-        self._tasks, self._workers, self._store, self._attempts = tasks, workers, store, attempts
+    def settle(task: RunTask, result: RunResult | Lost) -> bool:
+        tried[task.number] += 1
+        kept = RunResult.of_lost(result) if isinstance(result, Lost) else result
+        error = store.add(task.number, kept, tried[task.number])
+        return error is None or tried[task.number] >= attempts
 
-    def __len__(self) -> int:
-        return len(self._tasks)
+    try:
+        for _ in progress_bar(Settled([task for task, _ in tasks], workers, settle), "runs"):
+            pass
+    finally:
+        # before the workers are left: they would wait for them
+        stop_programs(campaign)
 
-    def __iter__(self) -> Iterator[Task]:
-        waiting = deque(task for task, _ in self._tasks)
-        tried = {task.number: before for task, before in self._tasks}
-        in_flight = 0
-        while waiting or in_flight:
-            while waiting and in_flight < self._workers.width:
-                self._workers.submit(waiting.popleft())
-                in_flight += 1
-            for task, result in self._workers.finished():
-                in_flight -= 1
-                tried[task.number] += 1
-                error = self._store.add(task.number, result, tried[task.number])
-                if error is not None and tried[task.number] < self._attempts:
-                    # last: what made it fail may be over by then
-                    waiting.append(task)
-                else:
-                    yield task
+
+def _workers(
+    simulation: Simulation, executor: Executor | None, jobs: int | None, cluster: str | None
+) -> Workers[RunTask, RunResult]:
+    """Those that were given, or processes, or threads for a program."""
+    if executor is not None and cluster is not None:
+        raise InputError("executor and cluster both say where the runs are made: leave one of them out")
+    if jobs is not None and jobs < 1:
+        raise InputError(f"jobs={jobs}: give at least 1")
+    program = isinstance(simulation.simulator, Program)
+    if simulation.timeout is not None and not program and (executor is not None or cluster is not None):
+        raise InputError(
+            "timeout: a Python function can be ended only in processes of orthocal's own; leave executor and cluster "
+            "out, or make the simulator an oc.Program"
+        )
+    work = Work(simulation, None if program else simulation.timeout, CURE)
+    if cluster is not None:
+        return DaskWorkers(DaskCluster(cluster), work)
+
+    def own(width: int) -> Workers[RunTask, RunResult]:
+        return ThreadWorkers(work, width) if program else ProcessWorkers(work, width)
+
+    if executor is None:
+        return own(jobs or cores())
+    if not isinstance(executor, Executor):
+        raise InputError(f"executor={executor!r}: give a concurrent.futures.Executor, or None")
+    # the two standard pools know their size; for others the number of runs in flight is `jobs`
+    size = getattr(executor, "_max_workers", None)
+    width = jobs or (size if isinstance(size, int) else cores())
+    instead = partial(own, width) if isinstance(executor, ProcessPoolExecutor) else None
+    return ExecutorWorkers(executor, work, width, instead)
 
 
 def _check_settings(retries: int, timeout: float | None) -> None:
@@ -173,12 +209,6 @@ def _check_names(plan: Plan, outcome_names: Names, units: Mapping[str, str] | No
         names,
         {name: unit for name, unit in (units or {}).items() if name in known},
     )
-
-
-def _columns(given: Names, value: Any) -> Names:
-    if given is not None or not isinstance(value, pd.DataFrame):
-        return str(value.name) if given is None and isinstance(value, pd.Series) and value.name is not None else given
-    return [str(column) for column in value.columns]
 
 
 def campaign_outcome_names(simulator: Any, given: Names) -> Names:

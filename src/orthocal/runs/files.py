@@ -3,94 +3,98 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 
-from ..errors import FileError, InputError
-from ..files import digest, whole_file
-from .table import Names, RunTable
+from ..arrays import Array
+from ..errors import FileError
+from ..files import read_netcdf, whole_file, write_netcdf
 
 FORMAT = "orthocal runs 1"
+#: what the lines above a CSV table call its columns, and what the attributes of a frame do
+_KINDS = {"parameters": "parameter_names", "inputs": "input_names", "outcomes": "outcome_names"}
 
 
-def write_netcdf(table: RunTable, path: Path) -> Path:
+class RunParts(NamedTuple):
+    """What ``oc.RunTable`` takes; x and output are sequences where each run has points of its own."""
+
+    theta: Array
+    output: Array | Sequence[Array]
+    x: Array | Sequence[Array]
+    parameter_names: Sequence[str]
+    input_names: Sequence[str]
+    outcome_names: Sequence[str]
+    units: Mapping[str, str]
+
+
+def write_runs(parts: RunParts, path: Path) -> Path:
     """Variables theta (run, parameter), x and output; a ragged table has its runs below each other, and their sizes."""
-    long = table.long
-    if table.ragged:
+    # slow to import, and who only makes runs needs none
+    import xarray as xr
+
+    if isinstance(parts.x, np.ndarray):
         variables: dict[str, Any] = {
-            "points": ("run", table.points),
-            "x": (("row", "input"), long.x),
-            "output": (("row", "outcome"), long.output),
+            "x": (("point", "input"), parts.x),
+            "output": (("run", "point", "outcome"), parts.output),
         }
     else:
-        variables = {"x": (("point", "input"), table.x), "output": (("run", "point", "outcome"), table.output)}
+        variables = {
+            "points": ("run", [len(one) for one in parts.x]),
+            "x": (("row", "input"), np.concatenate(parts.x)),
+            "output": (("row", "outcome"), np.concatenate(parts.output)),
+        }
     data = xr.Dataset(
-        {"theta": (("run", "parameter"), table.theta), **variables},
+        {"theta": (("run", "parameter"), parts.theta), **variables},
         coords={
-            "parameter": list(table.parameter_names),
-            "input": list(table.input_names),
-            "outcome": list(table.outcome_names),
+            "parameter": list(parts.parameter_names),
+            "input": list(parts.input_names),
+            "outcome": list(parts.outcome_names),
         },
-        attrs={"format": FORMAT, "units": json.dumps(table.units)},
+        attrs={"format": FORMAT, "units": json.dumps(parts.units)},
     )
-    data.attrs["digest"] = digest(xr.DataTree(data))
-    with whole_file(path) as draft:
-        data.to_netcdf(draft, engine="h5netcdf")
-    return path
+    return write_netcdf(xr.DataTree(data), path)
 
 
-def read_netcdf(path: Path) -> RunTable:
-    """Read a table and check that it is what ``write_netcdf`` wrote."""
-    if not path.is_file():
-        raise FileError(f"there is no file {path}")
+def read_runs(path: Path) -> RunParts:
+    """Read the parts of a table and check that they are what ``write_runs`` wrote."""
+    tree = read_netcdf(path, FORMAT, "is not a table of runs, or one of another version of the format")
+    data = tree.to_dataset()
     try:
-        with xr.open_dataset(path, engine="h5netcdf") as opened:
-            data = opened.load()
-    except Exception as error:  # whatever a damaged file makes the HDF5 reader raise
-        raise FileError(f"{path} is not a netCDF file, or it is damaged ({type(error).__name__})") from None
-    if data.attrs.get("format") != FORMAT:
-        raise FileError(f"{path} is not a table of runs, or one of another version of the format")
-    written = data.attrs.pop("digest", None)
-    try:
-        if written != digest(xr.DataTree(data)):
-            raise FileError(f"{path} has been changed or damaged since it was written: its digest does not fit")
-        x: Any = data["x"].values
-        output: Any = data["output"].values
-        if "points" in data:
-            ends = np.cumsum(data["points"].values)[:-1]
-            x, output = np.split(x, ends), np.split(output, ends)
-        names = [[str(name) for name in data[kind].values] for kind in ("parameter", "input", "outcome")]
-        units = json.loads(data.attrs["units"])
-        return RunTable(data["theta"].values, output, x, names[0], names[1], names[2], units)
-    except (KeyError, TypeError, InputError, json.JSONDecodeError) as error:
+        x, output = data["x"].values, data["output"].values
+        own = np.cumsum(data["points"].values)[:-1] if "points" in data else None
+        parameters, inputs, outcomes = (
+            [str(name) for name in data[kind].values] for kind in ("parameter", "input", "outcome")
+        )
+        return RunParts(
+            data["theta"].values,
+            output if own is None else np.split(output, own),
+            x if own is None else np.split(x, own),
+            parameters,
+            inputs,
+            outcomes,
+            json.loads(data.attrs["units"]),
+        )
+    except (KeyError, TypeError, json.JSONDecodeError) as error:
         raise FileError(f"{path} is damaged: {error}") from None
 
 
-def write_csv(table: RunTable, path: Path) -> Path:
-    """Lines that begin with ``#`` say what the columns are; numbers have all their digits."""
-    frame = table.to_frame()
-    columns = {
-        "parameters": table.parameter_names,
-        "inputs": table.input_names,
-        "outcomes": table.outcome_names,
-    }
+def write_csv(frame: pd.DataFrame, path: Path) -> Path:
+    """A long table and its ``attrs``, which lines that begin with ``#`` hold; numbers have all their digits."""
+    columns = {kind: frame.attrs[attribute] for kind, attribute in _KINDS.items()}
     with whole_file(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
         file.write(f"# {FORMAT}\n# rows: {len(frame)}\n")
         file.write(f"# columns: {json.dumps(columns, ensure_ascii=False)}\n")
-        file.write(f"# units: {json.dumps(table.units, ensure_ascii=False)}\n")
+        file.write(f"# units: {json.dumps(frame.attrs['units'], ensure_ascii=False)}\n")
         frame.to_csv(file, index=False, lineterminator="\n")
     return path
 
 
-def read_csv(
-    path: Path, parameter_names: Names, input_names: Names, outcome_names: Names, units: Mapping[str, str] | None
-) -> RunTable:
-    """Read a table of ``write_csv``, or any long CSV table whose columns are given by name."""
+def read_csv(path: Path) -> pd.DataFrame:
+    """A long CSV table; one of ``write_csv`` has its ``attrs``."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             notes = _notes(file)
@@ -106,16 +110,8 @@ def read_csv(
             'if you changed it, mend or delete the line "# rows: "'
         )
     columns = notes.get("columns", {})
-    try:
-        return RunTable.from_frame(
-            frame,
-            columns.get("parameters") if parameter_names is None else parameter_names,
-            columns.get("inputs") if input_names is None else input_names,
-            columns.get("outcomes") if outcome_names is None else outcome_names,
-            notes.get("units") if units is None else units,
-        )
-    except InputError as error:
-        raise FileError(f"{path}: {error}") from None
+    frame.attrs.update({attribute: columns.get(kind) for kind, attribute in _KINDS.items()}, units=notes.get("units"))
+    return frame
 
 
 def _notes(file: TextIO) -> dict[str, Any]:

@@ -18,8 +18,9 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import KEPT, FileError, InputError
+from ..execution.simulation import RunResult, RunTask
 from ..execution.sqlite_file import SqliteFile
-from ..execution.task import Identity, RunResult, Task
+from .identity import Identity
 from .table import RunTable
 
 #: seconds to wait for another program that reads or writes for a moment
@@ -170,7 +171,7 @@ class RunStore(SqliteFile):
         other = "Give another store" + (f", or {cure}" if cure else "")
         raise InputError(f"{self.path} was made for other {what}: {stored}; now {given}. {other}")
 
-    def missing(self, plan: Plan, attempts: int, retry: bool) -> list[tuple[Task, int]]:
+    def missing(self, plan: Plan, attempts: int, retry: bool) -> list[tuple[RunTask, int]]:
         """The runs to make and how often they were tried; failed ones with attempts left, or all with ``retry``."""
         with self._plain_errors():
             if retry:
@@ -181,7 +182,7 @@ class RunStore(SqliteFile):
                 "WHERE status = 'missing' OR (status = 'failed' AND attempts < ?) ORDER BY attempts, number",
                 (attempts,),
             ).fetchall()
-        return [(Task(number, tuple(map(float, plan.theta[number]))), tried) for number, tried in rows]
+        return [(RunTask(number, tuple(map(float, plan.theta[number]))), tried) for number, tried in rows]
 
     def add(self, number: int, result: RunResult, attempts: int) -> str | None:
         """Keep a run that has finished; its error, or None if it went well."""

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..arrays import Array, BoolArray, IntArray, as_columns, as_floats, checked_names
-from ..errors import InputError
-
-Names = Sequence[str] | str | None
+from ..arrays import Array, BoolArray, IntArray, Names, as_columns, as_floats, checked_names
+from ..errors import FileError, InputError
+from .files import RunParts, read_csv, read_runs, write_csv, write_runs
 
 #: the column of a long table that says which rows belong together
 RUN = "run"
@@ -64,9 +63,9 @@ class RunTable:
         self._x, self._output = blocks
         _refuse_infinite(self._x, self._output)
         self.parameter_names, self.input_names, self.outcome_names = _all_names(
-            (parameter_names, _columns_of(theta), self.p, "parameter_names", "theta"),
-            (input_names, _columns_of(x[0] if _per_run(x) else x), self.d, "input_names", "x"),
-            (outcome_names, _columns_of(output[0] if _per_run(x) else None), self.q, "outcome_names", "y"),
+            (parameter_names, self.p, "parameter_names", "theta", theta),
+            (input_names, self.d, "input_names", "x", x[0] if _per_run(x) else x),
+            (outcome_names, self.q, "outcome_names", "y", output[0] if _per_run(x) else None),
         )
         self.units = _checked_units(units or {}, (*self.parameter_names, *self.input_names, *self.outcome_names))
         for array in (self.theta, *self._x, *self._output):
@@ -207,9 +206,10 @@ class RunTable:
 
     def save(self, path: str | Path) -> Path:
         """Write the table: CSV where the name ends in ``.csv``, netCDF otherwise."""
-        from .files import write_csv, write_netcdf
-
-        return (write_csv if Path(path).suffix.lower() == ".csv" else write_netcdf)(self, Path(path))
+        if Path(path).suffix.lower() == ".csv":
+            return write_csv(self.to_frame(), Path(path))
+        names = (self.parameter_names, self.input_names, self.outcome_names)
+        return write_runs(RunParts(self.theta, self.output, self.x, *names, self.units), Path(path))
 
     @classmethod
     def load(
@@ -224,13 +224,20 @@ class RunTable:
 
         A file that ``save`` wrote knows its names. For a CSV file from elsewhere say which columns they are.
         """
-        from .files import read_csv, read_netcdf
-
+        given = (parameter_names, input_names, outcome_names, units)
         if Path(path).suffix.lower() == ".csv":
-            return read_csv(Path(path), parameter_names, input_names, outcome_names, units)
-        if any(given is not None for given in (parameter_names, input_names, outcome_names, units)):
+            frame = read_csv(Path(path))
+            try:
+                return cls.from_frame(frame, *given)
+            except InputError as error:
+                raise FileError(f"{path}: {error}") from None
+        if any(one is not None for one in given):
             raise InputError(f"{path}: a netCDF file has its own names and units, give none")
-        return read_netcdf(Path(path))
+        parts = read_runs(Path(path))
+        try:
+            return cls(*parts)
+        except InputError as error:
+            raise FileError(f"{path} is damaged: {error}") from None
 
     def __repr__(self) -> str:
         points = "points of their own" if self.ragged else f"{self.m} points"
@@ -286,18 +293,9 @@ def _refuse_infinite(x: tuple[Array, ...], output: tuple[Array, ...]) -> None:
         raise InputError("output has infinite values: set a cell to NaN where the simulator gave no number")
 
 
-def _columns_of(value: Any) -> Names:
-    if isinstance(value, pd.DataFrame):
-        return [str(column) for column in value.columns]
-    return str(value.name) if isinstance(value, pd.Series) and value.name is not None else None
-
-
-def _all_names(*kinds: tuple[Names, Names, int, str, str]) -> list[tuple[str, ...]]:
+def _all_names(*kinds: tuple[Names, int, str, str, object]) -> list[tuple[str, ...]]:
     """The names of parameters, inputs and outcomes: one table has them all, so they must differ."""
-    chosen = [
-        checked_names(own if given is None else given, count, what, default)
-        for given, own, count, what, default in kinds
-    ]
+    chosen = [checked_names(*kind) for kind in kinds]
     together = [name for names in chosen for name in names]
     for name in together:
         if not name.strip() or name != name.strip() or not name.isprintable() or name == RUN:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,6 @@ from ..errors import KEPT, InputError
 if TYPE_CHECKING:
     from .registry import Study
     from .replicate import Row
-    from .workers import Workers
 
 #: failed replications that are listed one by one
 MOST_LISTED = 10
@@ -42,7 +40,7 @@ def study(
     A run that was ended goes on where it stopped: give the same command, or only the folder. A folder that is
     complete runs nothing and writes its tables again. Options that are left out are those the folder was given last.
     """
-    from .run import Request, run_study
+    from .run import Request, run_study, study_workers
 
     if jobs is not None and jobs < 1:
         raise InputError(f"--jobs {jobs}: give at least 1")
@@ -54,7 +52,7 @@ def study(
         own = keys if keys is None or name != "all" else _keys_of(one, keys)
         request = Request(replications, own, seed, draws, retry)
         try:
-            outcome = run_study(one, request, folder, lambda: _workers(jobs, cluster), typer.echo)
+            outcome = run_study(one, request, folder, lambda: study_workers(jobs, cluster), typer.echo)
         except KeyboardInterrupt:
             typer.echo(f"error: interrupted; {KEPT}", err=True)
             raise typer.Exit(130) from None
@@ -82,16 +80,6 @@ def _studies(name: str, keys: tuple[str, ...] | None) -> list[Study]:
 
 def _keys_of(one: Study, keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(column.key for column in one.columns if column.key in keys)
-
-
-def _workers(jobs: int | None, cluster: str | None) -> Workers:
-    from .workers import DaskWorkers, ProcessWorkers
-
-    if cluster is not None:
-        return DaskWorkers(cluster)
-    # the cores that this process may use, where the system says
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return ProcessWorkers(jobs or cores)
 
 
 def _list_failures(failed: list[tuple[Study, list[Row]]], name: str, folder: Path) -> None:

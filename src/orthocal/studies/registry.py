@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal, TypedDict
 
-from .. import bias, methods
+import orthocal as oc
+
 from ..arrays import Array
 from ..errors import InputError
 from ..examples import (
@@ -21,8 +22,6 @@ from ..examples import (
     TWO_OUTCOMES_SECOND,
     Example,
 )
-from ..methods import Method
-from ..problem.problem import Problem
 from .emulated import emulated
 from .printed import FINITE1, FINITE2, TABLE1, TABLE2, TABLE3, UNAVAILABLE, Printed
 
@@ -56,20 +55,20 @@ class Column:
 
     key: str
     label: str
-    method: Callable[[], Method]
+    method: Callable[[], oc.methods.Method]
     printed: Printed | None = None
     extra: bool = False
     outcome: int | None = None
     problem_options: Mapping[str, Any] = field(default_factory=dict)
     theta_star: tuple[float, ...] | None = None
-    emulator: Any = None
+    emulator: str | oc.emulators.Regressor | None = None
 
-    def problem(self, model: Example, x: Array, y: Array) -> Problem:
+    def problem(self, model: Example, x: Array, y: Array) -> oc.Problem:
         """The problem of a data set; where an emulator is needed, it is learnt here."""
         options = dict(self.problem_options)
+        model = replace(model, parameters=options.pop("parameters", model.parameters))
         if self.emulator is not None:
-            parameters = options.get("parameters", model.parameters)
-            options["simulator"] = emulated(model, parameters, x, self.emulator)
+            options["simulator"] = emulated(model, x, self.emulator)
         problem = model.problem(x, y, **options)
         return problem if self.outcome is None else problem.outcome(self.outcome)
 
@@ -138,34 +137,30 @@ def columns_by_key(study: Study, keys: tuple[str, ...] | None) -> tuple[Column, 
     return tuple(column for column in study.columns if column.key in keys)
 
 
+class _Kernel(TypedDict):
+    sd: float
+    lengthscale: float
+
+
 # the hyperparameters of the paper's study
-_KERNEL = {"sd": 1.0, "lengthscale": 0.5}
+_KERNEL: _Kernel = {"sd": 1.0, "lengthscale": 0.5}
 _NUS = {"12": (0.5, "1/2"), "32": (1.5, "3/2"), "52": (2.5, "5/2")}
 
-
-def _projected(prior: Callable[[], bias.BiasPrior], **options: Any) -> Callable[[], Method]:
-    return lambda: methods.Projected(prior(), **options)
-
-
-def _pgp(nu: float, **options: Any) -> Callable[[], Method]:
-    return _projected(lambda: bias.GP(nu=nu, **_KERNEL), **options)
+_Made = Callable[[], oc.methods.Method]
+_Projection = Literal["functional", "finite"]
 
 
-def _named(name: str, **options: Any) -> Callable[[], Method]:
-    """A method of ``oc.methods`` that is looked up when it is needed."""
-
-    def make() -> Method:
-        if not hasattr(methods, name):
-            raise InputError(f"this version of orthocal has no method {name}")
-        method: Method = getattr(methods, name)(**options)
-        return method
-
-    return make
+def _projected(prior: Callable[[], oc.bias.BiasPrior], projection: _Projection = "functional") -> _Made:
+    return lambda: oc.methods.Projected(prior(), projection=projection)
 
 
-def _pgp_columns(printed: Mapping[str, Printed], **options: Any) -> tuple[Column, ...]:
+def _pgp(nu: float, projection: _Projection = "functional") -> _Made:
+    return _projected(partial(oc.bias.GP, nu=nu, **_KERNEL), projection)
+
+
+def _pgp_columns(printed: Mapping[str, Printed], projection: _Projection = "functional") -> tuple[Column, ...]:
     return tuple(
-        Column(f"pgp{end}", f"PGP({text})", _pgp(nu, **options), printed.get(f"pgp{end}", printed.get("pgp")))
+        Column(f"pgp{end}", f"PGP({text})", _pgp(nu, projection), printed.get(f"pgp{end}", printed.get("pgp")))
         for end, (nu, text) in _NUS.items()
     )
 
@@ -178,35 +173,38 @@ def _fitted(printed: Mapping[str, Printed]) -> tuple[Column, ...]:
         for column in columns
         if column.key.startswith(("pgp", "ogp"))
     )
-    fitted = {f"pgp{end}": _projected(partial(bias.GP, nu=nu)) for end, (nu, _) in _NUS.items()}
-    fitted |= {f"ogp{end}": _named("OGP", nu=nu) for end, (nu, _) in _NUS.items()}
+    fitted = {f"pgp{end}": _projected(partial(oc.bias.GP, nu=nu)) for end, (nu, _) in _NUS.items()}
+    fitted |= {f"ogp{end}": partial(oc.methods.OGP, nu=nu) for end, (nu, _) in _NUS.items()}
     return (*(replace(column, method=fitted.get(column.key, column.method)) for column in columns), *given)
 
 
 def _comparison(printed: Mapping[str, Printed]) -> tuple[Column, ...]:
     """Every method, in the paper's order; those that a table does not have are extra."""
 
-    def column(key: str, label: str, method: Callable[[], Method]) -> Column:
+    def column(key: str, label: str, method: _Made) -> Column:
         return Column(key, label, method, printed.get(key), extra=key not in printed)
 
     return (
         *_pgp_columns(printed),
-        column("pbart", "PBART", _projected(bias.BART)),
-        column("pbmars", "PBMARS", _projected(bias.BMARS)),
-        *(column(f"ogp{end}", f"OGP({text})", _named("OGP", nu=nu, **_KERNEL)) for end, (nu, text) in _NUS.items()),
-        column("sgasp", "S-GaSP", _named("SGaSP", nu=1.5, **_KERNEL)),
+        column("pbart", "PBART", _projected(oc.bias.BART)),
+        column("pbmars", "PBMARS", _projected(oc.bias.BMARS)),
+        *(
+            column(f"ogp{end}", f"OGP({text})", partial(oc.methods.OGP, nu=nu, **_KERNEL))
+            for end, (nu, text) in _NUS.items()
+        ),
+        column("sgasp", "S-GaSP", partial(oc.methods.SGaSP, nu=1.5, **_KERNEL)),
         # sd 1 and length 1/2 suit a bias; PCAL's process is y_R itself, which has another size
-        column("pcal", "PCAL", _named("PCAL", nu=1.5)),
-        column("pcal-given", "PCAL, sd 1, length 1/2", _named("PCAL", nu=1.5, **_KERNEL)),
-        column("psoftbart", "PSoftBART", _projected(bias.SoftBART)),
-        column("ko", "KO", _named("KO", nu=1.5, **_KERNEL)),
-        column("none", "no bias", _named("NoBias")),
+        column("pcal", "PCAL", partial(oc.methods.PCAL, nu=1.5)),
+        column("pcal-given", "PCAL, sd 1, length 1/2", partial(oc.methods.PCAL, nu=1.5, **_KERNEL)),
+        column("psoftbart", "PSoftBART", _projected(oc.bias.SoftBART)),
+        column("ko", "KO", partial(oc.methods.KO, nu=1.5, **_KERNEL)),
+        column("none", "no bias", oc.methods.NoBias),
     )
 
 
 def _finite(printed: Mapping[str, Printed]) -> tuple[Column, ...]:
-    pbart = _projected(bias.BART, projection="finite")
-    return (*_pgp_columns(printed, projection="finite"), Column("pbart", "PBART", pbart, printed["pbart"]))
+    pbart = _projected(oc.bias.BART, "finite")
+    return (*_pgp_columns(printed, "finite"), Column("pbart", "PBART", pbart, printed["pbart"]))
 
 
 def _outcomes() -> tuple[Column, ...]:
@@ -222,7 +220,7 @@ def _outcomes() -> tuple[Column, ...]:
             },
         ),
     }
-    priors = {"pgp32": ("PGP(3/2)", _pgp(1.5)), "pbart": ("PBART", _projected(bias.BART))}
+    priors = {"pgp32": ("PGP(3/2)", _pgp(1.5)), "pbart": ("PBART", _projected(oc.bias.BART))}
     return tuple(
         Column(f"{prior}-{fit}", f"{label}, {words}", method, **options)
         for prior, (label, method) in priors.items()
@@ -231,12 +229,13 @@ def _outcomes() -> tuple[Column, ...]:
 
 
 def _unavailable(printed: Mapping[str, Printed]) -> tuple[Column, ...]:
-    priors = {"pgp": ("PGP(3/2)", _pgp(1.5)), "pbart": ("PBART", _projected(bias.BART))}
+    priors = {"pgp": ("PGP(3/2)", _pgp(1.5)), "pbart": ("PBART", _projected(oc.bias.BART))}
     words = {"gp": "GP emulator", "bart": "BART emulator"}
 
-    def column(prior: str, emulator: str, **options: Any) -> Column:
+    def column(prior: str, emulator: str, papers: bool = True, extra: bool = False) -> Column:
         label, method = priors[prior]
-        return Column(f"{prior}-{emulator}", f"{label}, {words[emulator]}", method, emulator=emulator, **options)
+        figures = printed[prior] if papers else None
+        return Column(f"{prior}-{emulator}", f"{label}, {words[emulator]}", method, figures, extra, emulator=emulator)
 
     def square(column: Column) -> Column:
         options = {"parameters": MODEL2.parameters}
@@ -244,10 +243,10 @@ def _unavailable(printed: Mapping[str, Printed]) -> tuple[Column, ...]:
         return replace(column, key=f"{column.key}-square", label=label, extra=True, problem_options=options)
 
     columns = (
-        column("pgp", "gp", printed=printed["pgp"]),
-        column("pbart", "bart", printed=printed["pbart"]),
-        column("pbart", "gp"),
-        column("pgp", "bart", printed=printed["pgp"], extra=True),
+        column("pgp", "gp"),
+        column("pbart", "bart"),
+        column("pbart", "gp", papers=False),
+        column("pgp", "bart", extra=True),
     )
     return (*columns, *map(square, columns))
 

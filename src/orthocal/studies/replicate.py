@@ -11,11 +11,10 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+import orthocal as oc
+
 from ..arrays import Array
-from ..calibration import calibrate
-from ..errors import OrthocalWarning
 from ..examples import Example
-from ..results.posterior import Posterior
 from .registry import Column, Study, study_by_name
 
 #: the draws of a replication are split over so many chains
@@ -72,7 +71,7 @@ def run_task(task: Task) -> Row:
         column = study.column(task.column)
         # one thread a process: the processes share the cores already. Notes to a user would be lost among so many.
         with threadpool_limits(limits=1), warnings.catch_warnings():
-            warnings.simplefilter("ignore", OrthocalWarning)
+            warnings.simplefilter("ignore", oc.OrthocalWarning)
             posterior = _calibrated(task, study, column)
             cpu, wall = process_time() - cpu, perf_counter() - wall
             parameters = _parameter_rows(posterior, study.theta_star(column))
@@ -106,9 +105,9 @@ def data_set(model: Example, seed: int, replication: int) -> tuple[Array, Array]
     return model.simulate(np.random.default_rng(_sequence(seed, replication, 0)))
 
 
-def _calibrated(task: Task, study: Study, column: Column) -> Posterior:
+def _calibrated(task: Task, study: Study, column: Column) -> oc.Posterior:
     x, y = data_set(study.model, task.seed, task.replication)
-    return calibrate(
+    return oc.calibrate(
         column.problem(study.model, x, y),
         column.method(),
         draws=task.draws // CHAINS,
@@ -123,7 +122,7 @@ def _sequence(seed: int, replication: int, purpose: int) -> np.random.SeedSequen
     return np.random.SeedSequence(seed, spawn_key=(replication, purpose))
 
 
-def _parameter_rows(posterior: Posterior, theta_star: tuple[float, ...]) -> dict[str, ParameterRow]:
+def _parameter_rows(posterior: oc.Posterior, theta_star: tuple[float, ...]) -> dict[str, ParameterRow]:
     summary = posterior.summary()
     lower, upper = (column for column in summary.columns if str(column).startswith("eti"))
     return {

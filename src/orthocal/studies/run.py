@@ -4,24 +4,50 @@ from __future__ import annotations
 
 import os
 import platform
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Protocol
 
 import numpy as np
 
-from .. import __version__
+import orthocal as oc
+
 from ..errors import InputError
+from ..execution.dask_cluster import DaskCluster
+from ..execution.processes import ProcessWorkers
+from ..execution.work import Lost, Settled, Work, Workers
+from ..execution.workers import DaskWorkers, cores
 from ..progress import progress_bar, progress_shown
 from .pages import write_pages
 from .registry import Study, columns_by_key
-from .replicate import CHAINS, Row, Task
+from .replicate import CHAINS, Row, Task, failed_row, run_task
 from .results import Results, Settings
-from .workers import Replications, Workers
 
 #: the number is the paper's
 SEED, REPLICATIONS = 1, 100
+#: a task whose process died so often is given up
+MOST_DEATHS = 3
+
+
+class StudyWorkers(Workers[Task, Row], Protocol):
+    """Workers that say where they are."""
+
+    @property
+    def words(self) -> str:
+        """Where the replications run, in words."""
+
+
+def study_workers(jobs: int | None = None, cluster: str | None = None) -> StudyWorkers:
+    """Processes on this machine, or a Dask cluster whose workers have this version of orthocal."""
+    work = Work(run_task)
+    if cluster is None:
+        return ProcessWorkers(work, jobs or cores())
+    dask = DaskCluster(cluster, option=True)
+    dask.require_this_version()
+    return DaskWorkers(dask, work)
 
 
 @dataclass(frozen=True)
@@ -72,7 +98,7 @@ def run_study(
     study: Study,
     request: Request,
     folder: Path,
-    start_workers: Callable[[], Workers],
+    start_workers: Callable[[], StudyWorkers],
     say: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """Run the replications that ``folder`` does not have yet, and write the pages from all it has."""
@@ -102,18 +128,31 @@ def _missing(study: Study, settings: Settings, rows: list[Row], retry: bool) -> 
     ]
 
 
-def _run(study: Study, tasks: list[Task], workers: Workers, results: Results) -> None:
+def _run(study: Study, tasks: list[Task], workers: StudyWorkers, results: Results) -> None:
     machine = _machine(workers)
+    deaths: Counter[Task] = Counter()
     last = perf_counter()
+
+    def settle(task: Task, result: Row | Lost) -> bool:
+        nonlocal last
+        if isinstance(result, Lost):
+            deaths[task] += result.died
+            if result.died and deaths[task] < MOST_DEATHS:
+                return False
+            died = f"its process died {MOST_DEATHS} times; was the memory too small?"
+            result = failed_row(task, died if result.died else result.error)
+        now = perf_counter()
+        results.add(study.name, task, result, machine, now - last)
+        last = now
+        return True
+
     with progress_shown(True):
-        for task, row in progress_bar(Replications(tasks, workers), study.name):
-            now = perf_counter()
-            results.add(study.name, task, row, machine, now - last)
-            last = now
+        for _ in progress_bar(Settled(tasks, workers, settle), study.name):
+            pass
 
 
-def _machine(workers: Workers) -> str:
+def _machine(workers: StudyWorkers) -> str:
     return (
         f"{workers.words}; {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, "
-        f"NumPy {np.__version__}, orthocal {__version__}"
+        f"NumPy {np.__version__}, orthocal {oc.__version__}"
     )
