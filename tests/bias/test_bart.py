@@ -3,30 +3,13 @@
 False alarms: |z| > 4.5 has probability 7e-6 a comparison; seeds are fixed.
 """
 
-import copy
-
 import numpy as np
 import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.bias.base import Setting
-from orthocal.errors import InputError
-from orthocal.examples import MODEL1
+from helpers import setting
 from orthocal.regression import bart_kernels as kernels
-
-
-def setting(x, nodes=None, noise_var=None, residual=None, unit=1.0):
-    n, d = x.shape
-    return Setting(
-        x=x,
-        nodes=np.empty((0, d)) if nodes is None else nodes,
-        span=np.ones(d),
-        noise_var=np.ones(n) if noise_var is None else noise_var,
-        residual=np.linspace(-1, 1, n) if residual is None else residual,
-        gradient=np.ones((n, 1)),
-        unit=unit,
-    )
 
 
 def leaves_and_depths(forest):
@@ -155,41 +138,6 @@ def test_geweke_notices_a_wrong_sampler():
     assert np.max(np.abs(geweke_scores(halve))) > 8
 
 
-def test_predictions_are_the_drawn_function():
-    rng = np.random.default_rng(4)
-    x, nodes = rng.random((40, 3)), rng.random((9, 3))
-    sampler = oc.bias.BART(trees=30).prepare(setting(x, nodes))
-    rngs = [np.random.default_rng(s) for s in range(3)]
-    state, values = sampler.draw(rngs, None, rng.standard_normal((3, 40)))
-    np.testing.assert_allclose(sampler.predict(rng, sampler.record(state), np.vstack([x, nodes])), values, atol=1e-12)
-
-
-def test_a_saved_state_goes_on_in_the_same_way():
-    rng = np.random.default_rng(5)
-    x = rng.random((30, 2))
-    sampler = oc.bias.BART(trees=20).prepare(setting(x))
-    state, _ = sampler.draw([rng], None, np.zeros((1, 30)))
-    saved, generator = copy.deepcopy(state), copy.deepcopy(rng)
-    _, first = sampler.draw([rng], state, np.ones((1, 30)))
-    _, again = sampler.draw([generator], saved, np.ones((1, 30)))
-    np.testing.assert_array_equal(first, again)
-
-
-def test_threads_do_not_change_the_draws(monkeypatch):
-    rng = np.random.default_rng(6)
-    x = rng.random((50, 2))
-    sampler = oc.bias.BART(trees=20).prepare(setting(x))
-    results = []
-    for limit in (0, 10**12):
-        monkeypatch.setattr("orthocal.regression.compiled.THREADED_COST", limit)
-        state = None
-        rngs = [np.random.default_rng(s) for s in range(4)]
-        for _ in range(3):
-            state, values = sampler.draw(rngs, state, np.tile(np.sin(6 * x[:, 0]), (4, 1)))
-        results.append(values)
-    np.testing.assert_array_equal(*results)
-
-
 def test_it_learns_a_step():
     rng = np.random.default_rng(7)
     x = rng.random((200, 1))
@@ -216,55 +164,6 @@ def test_heteroscedastic_noise_is_honoured():
             state, values = sampler.draw([rng], state, response[None])
             draws.append(values[0, 4])
         assert low < np.mean(draws) < high
-
-
-@pytest.mark.parametrize(
-    "x",
-    [
-        np.full((8, 1), 0.5),
-        np.repeat(np.linspace(0, 1, 4), 5)[:, None],
-        np.random.default_rng(0).random((5, 1)),
-        np.random.default_rng(0).random((20, 30)),
-        np.arange(20.0)[:, None] % 3,
-    ],
-    ids=["constant", "replicates", "five points", "thirty inputs", "integers"],
-)
-@pytest.mark.parametrize("size", [1e6, 1.0, 1e-9])
-def test_odd_inputs_work(x, size):
-    rng = np.random.default_rng(9)
-    residual = size * rng.standard_normal(len(x))
-    sampler = oc.bias.BART(trees=20).prepare(setting(x, x[:2], residual=residual))
-    state = None
-    for _ in range(20):
-        state, values = sampler.draw([rng], state, residual[None])
-    assert np.isfinite(values).all()
-
-
-@pytest.mark.parametrize(
-    "options", [{"trees": 0}, {"cuts": 256}, {"alpha": 1.0}, {"grid": "log"}, {"sweeps": 0}, {"k": 0.0}]
-)
-def test_bad_settings_are_refused(options):
-    with pytest.raises(InputError, match="|".join([*options, "tree"])):
-        oc.bias.BART(**options)
-
-
-def test_pbart_on_model_1():
-    x, y = MODEL1.simulate(np.random.default_rng(1))
-    posterior = oc.calibrate(MODEL1.problem(x, y), "pbart", seed=1)
-    summary = posterior.summary()
-    assert summary["ess_bulk"].min() > 2000
-    assert summary["r_hat"].max() < 1.01
-    assert 0.035 < summary["sd"].item() < 0.06
-    assert abs(summary["mean"].item() - MODEL1.theta_star[0]) < 4 * summary["sd"].item()
-    assert float(posterior.data["sample_stats"]["orthogonality_error"].max()) < 1e-10
-
-
-def test_pbart_posteriors_can_be_saved_and_predict(tmp_path):
-    x, y = MODEL1.simulate(np.random.default_rng(2), n=40)
-    posterior = oc.calibrate(MODEL1.problem(x, y), oc.methods.Projected(oc.bias.BART(trees=20)), draws=30, seed=1)
-    np.testing.assert_allclose(posterior.predict(x)["bias"], posterior.data["posterior"]["bias"], atol=1e-10)
-    loaded = oc.load(posterior.save(tmp_path / "fit.nc"), simulator=oc.Simulator(MODEL1.simulator, MODEL1.gradient))
-    np.testing.assert_array_equal(loaded.predict([0.3])["mean"], posterior.predict([0.3])["mean"])
 
 
 def test_prior_of_the_quantile_grid_covers_the_data():
