@@ -1,9 +1,10 @@
-"""What the tests of samplers share: a setting, generators, means of batches, field data with holes."""
+"""What many tests share: settings and generators of samplers, means of batches, field data, short chains."""
 
 from __future__ import annotations
 
 import numpy as np
 
+import orthocal as oc
 from orthocal.bias import Setting
 from orthocal.examples import TWO_OUTCOMES
 
@@ -42,6 +43,15 @@ def batch_z(draws, truth, truth_error=0.0):
     """z of the mean of autocorrelated draws (s, f)."""
     mean, error = batch_means(draws)
     return (mean - truth) / np.hypot(error, truth_error)
+
+
+def line(x, theta):
+    return theta[0] * x[:, 0]
+
+
+def short(problem, method="pgp", draws=50, seed=1, **options):
+    """A posterior of two short chains."""
+    return oc.calibrate(problem, method, draws=draws, warmup=50, chains=2, seed=seed, progress=False, **options)
 
 
 def two_outcomes(seed=0, n=60):

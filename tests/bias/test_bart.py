@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from helpers import setting
+from helpers import batch_means, batch_z, setting
 from orthocal.regression import bart_kernels as kernels
 
 
@@ -41,10 +41,9 @@ def test_without_data_leaves_and_depths_follow_the_prior():
         depths.append([np.mean(depth == count) for count in (1, 2, 3)])
     exact = np.array([prior_tree(rng, 0) for _ in range(200_000)])
     for sampled, column, levels in ((shares, 0, (1, 2, 3, 4)), (depths, 1, (1, 2, 3))):
-        batches = np.array(sampled).reshape(30, 100, -1).mean(axis=1)
-        error = np.hypot(batches.std(axis=0, ddof=1) / np.sqrt(30), 0.5 / np.sqrt(200_000))
         truth = np.array([np.mean(exact[:, column] == level) for level in levels])
-        assert np.all(np.abs(batches.mean(axis=0) - truth) < 4.5 * error)
+        mean, error = batch_means(sampled, 30)
+        assert np.all(np.abs(mean - truth) < 4.5 * np.hypot(error, 0.5 / np.sqrt(200_000)))
     np.testing.assert_allclose(np.mean(shares, axis=0), [0.051, 0.553, 0.273, 0.092], atol=0.006)
 
 
@@ -73,9 +72,7 @@ def test_without_data_few_cuts_follow_the_exact_prior(cuts):
         state, _ = sampler.draw([rng], state, np.zeros((1, cuts + 1)))
         counts.append([np.mean(leaves_and_depths(state[0])[0] == size) for size in range(1, cuts + 2)])
     exact = exact_leaf_shares(cuts, 0)
-    batches = np.array(counts).reshape(40, 100, -1).mean(axis=1)
-    error = batches.std(axis=0, ddof=1) / np.sqrt(40)
-    assert np.all(np.abs(batches.mean(axis=0) - exact) < 4.5 * error)
+    assert np.all(np.abs(batch_z(counts, exact)) < 4.5)
 
 
 def exact_leaf_shares(cuts, depth):
@@ -116,12 +113,7 @@ def geweke_scores(break_it=None):
     for _ in range(40_000):
         state, fits = sampler.draw([rng], state, fits + rng.standard_normal((1, 12)))
         joint.append(functions(fits[0], state[0]))
-    means, errors = [], []
-    for draws in (reference, joint):
-        batches = np.array(draws).reshape(40, 1000, -1).mean(axis=1)
-        means.append(batches.mean(axis=0))
-        errors.append(batches.std(axis=0, ddof=1) / np.sqrt(40))
-    return (means[0] - means[1]) / np.hypot(*errors)
+    return batch_z(joint, *batch_means(reference))
 
 
 def test_geweke():

@@ -5,12 +5,14 @@ truth is 2 x + size sin(5 u), u = x as a share of the domain; what is checked is
 fixed seeds: its coverage is checked elsewhere.
 """
 
+import functools
+
 import numpy as np
 import pytest
 from scipy import stats
 
 import orthocal as oc
-from helpers import largest_error, two_outcomes, with_holes
+from helpers import largest_error, line, short, two_outcomes, with_holes
 from orthocal.errors import InputError
 from orthocal.examples import MODEL1, TWO_OUTCOMES
 
@@ -22,13 +24,10 @@ PRIORS = {
     "bnn": oc.bias.BNN(hidden=5),
 }
 METHODS = ("pgp", "pbart", "psoftbart", "pbmars", "pbnn")
+short_run = functools.partial(short, draws=20, seed=3)
 RUN = {"draws": 40, "warmup": 25, "chains": 2, "seed": 1}
 #: the projection of sin(5 x) on x over [0, 1]
 SINE = 3 * (np.sin(5) / 25 - np.cos(5) / 5)
-
-
-def line(x, theta):
-    return theta[0] * x[:, 0]
 
 
 def calibrated(method, x, truth, noise_sd, noise_cov, prior_sd=10.0, domain=None):
@@ -145,17 +144,13 @@ def test_scatter_far_above_the_given_noise(method):
     assert rms(misfit) < 1 or "noise" in {finding.topic for finding in posterior.check().problems}
 
 
-def short(problem, method, draws=20):
-    return oc.calibrate(problem, method, draws=draws, warmup=50, chains=2, seed=3, progress=False)
-
-
 @pytest.mark.parametrize("projection", ["functional", "finite"])
 @pytest.mark.parametrize("name", PRIORS)
 class TestTwoOutcomesWithMissingCells:
     def test_the_bias_is_orthogonal_in_the_metric(self, name, projection):
         x, y = two_outcomes()
         problem = TWO_OUTCOMES.problem(x, with_holes(y), loss_weight="identity")
-        posterior = short(problem, oc.methods.Projected(PRIORS[name], projection))
+        posterior = short_run(problem, oc.methods.Projected(PRIORS[name], projection))
         assert largest_error(posterior) < 1e-10
         assert np.isfinite(posterior.theta).all()
         bias = stored(posterior)
@@ -172,7 +167,7 @@ class TestTwoOutcomesWithMissingCells:
     def test_predictions_at_the_data_are_the_stored_ones_also_from_a_file(self, name, projection, tmp_path):
         x, y = two_outcomes()
         method = oc.methods.Projected(PRIORS[name], projection)
-        posterior = short(TWO_OUTCOMES.problem(x, with_holes(y)), method, draws=10)
+        posterior = short_run(TWO_OUTCOMES.problem(x, with_holes(y)), method, draws=10)
         loaded = oc.load(posterior.save(tmp_path / "fit.nc"), TWO_OUTCOMES.simulator)
         for one in (posterior, loaded):
             np.testing.assert_allclose(one.predict(x)["bias"].values, stored(posterior), atol=2e-4)
@@ -182,7 +177,7 @@ class TestTwoOutcomesWithMissingCells:
 def test_sampled_noise(name):
     x, y = two_outcomes(n=80)
     problem = TWO_OUTCOMES.problem(x, with_holes(y), noise_cov="sample")
-    posterior = short(problem, oc.methods.Projected(PRIORS[name]), draws=100)
+    posterior = short_run(problem, oc.methods.Projected(PRIORS[name]), draws=100)
     noise = posterior.data["posterior"]["noise_cov"].values
     assert noise.shape == (2, 100, 2, 2)
     assert (np.linalg.eigvalsh(noise) > 0).all()
@@ -206,8 +201,8 @@ def test_a_prior_of_the_users_without_a_noise_scale_is_refused_for_sampled_noise
 
     x, y = two_outcomes()
     with pytest.raises(InputError, match="Flat cannot be used with sampled noise"):
-        short(TWO_OUTCOMES.problem(x, y, noise_cov="sample"), oc.methods.Projected(Flat()))
-    assert np.isfinite(short(TWO_OUTCOMES.problem(x, y), oc.methods.Projected(Flat()), draws=10).theta).all()
+        short_run(TWO_OUTCOMES.problem(x, y, noise_cov="sample"), oc.methods.Projected(Flat()))
+    assert np.isfinite(short_run(TWO_OUTCOMES.problem(x, y), oc.methods.Projected(Flat()), draws=10).theta).all()
 
 
 @pytest.mark.parametrize(

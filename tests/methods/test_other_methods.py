@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 
 import orthocal as oc
+from helpers import short
 from orthocal.examples import MODEL1, MODEL2
-
-
-def short(problem, method, draws=50):
-    return oc.calibrate(problem, method, draws=draws, warmup=50, chains=2, seed=1, progress=False)
 
 
 def test_ogp_is_orthogonal_at_its_own_theta():
