@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import orthocal as oc
 from orthocal.bias import Setting
@@ -52,6 +53,11 @@ def line(x, theta):
 def short(problem, method="pgp", draws=50, seed=1, **options):
     """A posterior of two short chains."""
     return oc.calibrate(problem, method, draws=draws, warmup=50, chains=2, seed=seed, progress=False, **options)
+
+
+def astropy_table(columns, **options):
+    """A table of astropy; where that is not installed the test is skipped."""
+    return pytest.importorskip("astropy.table", reason="needs astropy, the extra galaxy").Table(columns, **options)
 
 
 def two_outcomes(seed=0, n=60):

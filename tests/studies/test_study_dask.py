@@ -15,7 +15,7 @@ from orthocal.studies.results import Results
 from orthocal.studies.run import Request, run_study
 from orthocal.studies.workers import DaskWorkers
 
-distributed = pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed", reason="needs Dask, the extra dask")
 pytestmark = pytest.mark.filterwarnings("default")
 
 
