@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import Any
 
 import numpy as np
 from scipy.stats import ks_2samp
@@ -146,5 +145,5 @@ class _Check:
             kept.append(np.array(values))
         return kept
 
-    def _rngs(self, seed: int) -> list[Any]:
+    def _rngs(self, seed: int) -> list[np.random.Generator]:
         return [np.random.default_rng(one) for one in np.random.SeedSequence([self._seed, seed]).spawn(CHAINS)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -170,14 +169,14 @@ def _line(x: Array, theta: Array) -> Array:
     return np.asarray(theta[0] + theta[1] * x[:, 0])
 
 
-def _one_outcome(simulator: Callable[[Array, Array], Array] = _line, noise_cov: Any = 0.04) -> Problem:
+def _one_outcome(simulator: Callable[[Array, Array], Array] = _line, noise_cov: float | str = 0.04) -> Problem:
     rng = np.random.default_rng(0)
     x = rng.random((20, 1))
     y = 1 + 2 * x[:, 0] + np.sin(5 * x[:, 0]) + 0.2 * rng.standard_normal(20)
     return Problem(x, y, simulator, _priors(), Box(0, 1), noise_cov, starts=2)
 
 
-def _two_outcomes(noise_cov: Any = ((0.04, 0.01), (0.01, 0.09))) -> Problem:
+def _two_outcomes(noise_cov: tuple[tuple[float, float], ...] | str = ((0.04, 0.01), (0.01, 0.09))) -> Problem:
     """Correlated noise, two missing cells and a row without any observation."""
     rng = np.random.default_rng(1)
     x = rng.random((20, 1))
@@ -203,6 +202,6 @@ def _cosine(problem: Problem, posterior: Posterior, points: Array, weights: Arra
     return float(np.max(np.abs(inner) / (size[..., None] * length)))
 
 
-def _require_array(name: str, value: Any, shape: tuple[int, ...]) -> None:
+def _require_array(name: str, value: Array, shape: tuple[int, ...]) -> None:
     require(np.shape(value) == shape, f"{name} has shape {np.shape(value)}, expected {shape}")
     require(bool(np.isfinite(value).all()), f"{name} has NaN or infinity")
