@@ -2,17 +2,20 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # one BLAS thread a process: the tests share the cores already
-PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n auto
 
-.PHONY: help venv demo test test-slow bench lint clean
+.PHONY: help venv demo test test-slow test-min test-pythons bench lint clean
 
 help:
-	@echo "make demo       calibrate the built-in example and write a report into demo/"
-	@echo "make test       the fast test suite"
-	@echo "make test-slow  the long statistical tests"
-	@echo "make bench      speed, side by side with peers"
-	@echo "make lint       ruff, mypy --strict and import-linter: style, types, layers"
-	@echo "make venv       only make .venv, with everything the tests need"
+	@echo "make demo          calibrate the built-in example and write a report into demo/"
+	@echo "make test          the fast test suite"
+	@echo "make test-slow     the long statistical tests"
+	@echo "make test-min      the fast test suite without extras, in .venv-min"
+	@echo "make test-pythons  the fast test suite on every python3.x from 3.11 that is installed, in .venv-3.x"
+	@echo "make bench         speed, side by side with peers"
+	@echo "make lint          ruff, mypy --strict and import-linter: style, types, layers"
+	@echo "make venv          only make .venv, with everything the tests need"
 
 venv: .venv/ready-dev
 
@@ -36,6 +39,20 @@ test: .venv/ready-dev
 test-slow: .venv/ready-dev
 	$(PYTEST) -m slow -rP
 
+.venv-min/ready: pyproject.toml
+	$(PYTHON) -m venv .venv-min
+	.venv-min/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	.venv-min/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test-min]'
+	@touch $@
+
+# -rs: what was skipped, and the extra that it needs
+test-min: .venv-min/ready
+	$(ONE_THREAD) .venv-min/bin/python -m pytest -n auto -rs $(ARGS)
+
+# a part of it: make test-pythons ARGS=tests/problem
+test-pythons:
+	$(ONE_THREAD) $(PYTHON) tests/every_python.py $(ARGS)
+
 .venv/ready-bench: .venv/ready-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
@@ -50,4 +67,4 @@ lint: .venv/ready-dev
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf .venv demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .venv-* demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,6 +1,11 @@
-"""Shared problems of the tests."""
+"""Shared problems of the tests, and what happens to a test whose extra is not installed."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -15,3 +20,31 @@ def model1_posterior() -> oc.Posterior:
     x, y = MODEL1.simulate(np.random.default_rng(1))
     method = oc.methods.Projected(oc.bias.GP(nu=1.5, sd=1.0, lengthscale=0.5))
     return oc.calibrate(MODEL1.problem(x, y), method, draws=500, seed=1)
+
+
+#: extra -> a module that comes with it
+EXTRAS = {"jax": "jax", "dask": "distributed", "learn": "sklearn", "galaxy": "astropy"}
+
+
+@contextmanager
+def skipped_without_extra() -> Iterator[None]:
+    """Skip where the package itself says that an extra is needed which is really not there."""
+    try:
+        yield
+    except oc.OrthocalError as error:
+        named = re.search(r"orthocal\[(\w+)\]", str(error))
+        if named is None or find_spec(EXTRAS[named[1]]) is not None:
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Generator[None, object, object]:
+    with skipped_without_extra():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup() -> Generator[None, object, object]:
+    with skipped_without_extra():
+        return (yield)

@@ -3,30 +3,13 @@
 False alarms: |z| > 4.5 has probability 7e-6 a comparison; seeds are fixed.
 """
 
-import copy
-
 import numpy as np
 import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.bias.base import Setting
-from orthocal.errors import InputError
-from orthocal.examples import MODEL1
+from helpers import batch_means, batch_z, setting
 from orthocal.regression import tree_kernels as kernels
-
-
-def setting(x, nodes=None, noise_var=None, residual=None, unit=1.0):
-    n, d = x.shape
-    return Setting(
-        x=x,
-        nodes=np.empty((0, d)) if nodes is None else nodes,
-        span=np.ones(d),
-        noise_var=np.ones(n) if noise_var is None else noise_var,
-        residual=np.linspace(-1, 1, n) if residual is None else residual,
-        gradient=np.ones((n, 1)),
-        unit=unit,
-    )
 
 
 def leaves_and_depths(forest):
@@ -58,10 +41,9 @@ def test_without_data_leaves_and_depths_follow_the_prior():
         depths.append([np.mean(depth == count) for count in (1, 2, 3)])
     exact = np.array([prior_tree(rng, 0) for _ in range(200_000)])
     for sampled, column, levels in ((shares, 0, (1, 2, 3, 4)), (depths, 1, (1, 2, 3))):
-        batches = np.array(sampled).reshape(30, 100, -1).mean(axis=1)
-        error = np.hypot(batches.std(axis=0, ddof=1) / np.sqrt(30), 0.5 / np.sqrt(200_000))
         truth = np.array([np.mean(exact[:, column] == level) for level in levels])
-        assert np.all(np.abs(batches.mean(axis=0) - truth) < 4.5 * error)
+        mean, error = batch_means(sampled, 30)
+        assert np.all(np.abs(mean - truth) < 4.5 * np.hypot(error, 0.5 / np.sqrt(200_000)))
     np.testing.assert_allclose(np.mean(shares, axis=0), [0.051, 0.553, 0.273, 0.092], atol=0.006)
 
 
@@ -90,9 +72,7 @@ def test_without_data_few_cuts_follow_the_exact_prior(cuts):
         state, _ = sampler.draw([rng], state, np.zeros((1, cuts + 1)))
         counts.append([np.mean(leaves_and_depths(state[0])[0] == size) for size in range(1, cuts + 2)])
     exact = exact_leaf_shares(cuts, 0)
-    batches = np.array(counts).reshape(40, 100, -1).mean(axis=1)
-    error = batches.std(axis=0, ddof=1) / np.sqrt(40)
-    assert np.all(np.abs(batches.mean(axis=0) - exact) < 4.5 * error)
+    assert np.all(np.abs(batch_z(counts, exact)) < 4.5)
 
 
 def exact_leaf_shares(cuts, depth):
@@ -133,12 +113,7 @@ def geweke_scores(break_it=None):
     for _ in range(40_000):
         state, fits = sampler.draw([rng], state, fits + rng.standard_normal((1, 12)))
         joint.append(functions(fits[0], state[0]))
-    means, errors = [], []
-    for draws in (reference, joint):
-        batches = np.array(draws).reshape(40, 1000, -1).mean(axis=1)
-        means.append(batches.mean(axis=0))
-        errors.append(batches.std(axis=0, ddof=1) / np.sqrt(40))
-    return (means[0] - means[1]) / np.hypot(*errors)
+    return batch_z(joint, *batch_means(reference))
 
 
 def test_geweke():
@@ -153,41 +128,6 @@ def test_geweke_notices_a_wrong_sampler():
         sampler.leaf_sd /= 1.3
 
     assert np.max(np.abs(geweke_scores(halve))) > 8
-
-
-def test_predictions_are_the_drawn_function():
-    rng = np.random.default_rng(4)
-    x, nodes = rng.random((40, 3)), rng.random((9, 3))
-    sampler = oc.bias.BART(trees=30).prepare(setting(x, nodes))
-    rngs = [np.random.default_rng(s) for s in range(3)]
-    state, values = sampler.draw(rngs, None, rng.standard_normal((3, 40)))
-    np.testing.assert_allclose(sampler.predict(rng, sampler.record(state), np.vstack([x, nodes])), values, atol=1e-12)
-
-
-def test_a_saved_state_goes_on_in_the_same_way():
-    rng = np.random.default_rng(5)
-    x = rng.random((30, 2))
-    sampler = oc.bias.BART(trees=20).prepare(setting(x))
-    state, _ = sampler.draw([rng], None, np.zeros((1, 30)))
-    saved, generator = copy.deepcopy(state), copy.deepcopy(rng)
-    _, first = sampler.draw([rng], state, np.ones((1, 30)))
-    _, again = sampler.draw([generator], saved, np.ones((1, 30)))
-    np.testing.assert_array_equal(first, again)
-
-
-def test_threads_do_not_change_the_draws(monkeypatch):
-    rng = np.random.default_rng(6)
-    x = rng.random((50, 2))
-    sampler = oc.bias.BART(trees=20).prepare(setting(x))
-    results = []
-    for limit in (0, 10**12):
-        monkeypatch.setattr("orthocal.regression.compiled.THREADED_COST", limit)
-        state = None
-        rngs = [np.random.default_rng(s) for s in range(4)]
-        for _ in range(3):
-            state, values = sampler.draw(rngs, state, np.tile(np.sin(6 * x[:, 0]), (4, 1)))
-        results.append(values)
-    np.testing.assert_array_equal(*results)
 
 
 def test_it_learns_a_step():
@@ -216,55 +156,6 @@ def test_heteroscedastic_noise_is_honoured():
             state, values = sampler.draw([rng], state, response[None])
             draws.append(values[0, 4])
         assert low < np.mean(draws) < high
-
-
-@pytest.mark.parametrize(
-    "x",
-    [
-        np.full((8, 1), 0.5),
-        np.repeat(np.linspace(0, 1, 4), 5)[:, None],
-        np.random.default_rng(0).random((5, 1)),
-        np.random.default_rng(0).random((20, 30)),
-        np.arange(20.0)[:, None] % 3,
-    ],
-    ids=["constant", "replicates", "five points", "thirty inputs", "integers"],
-)
-@pytest.mark.parametrize("size", [1e6, 1.0, 1e-9])
-def test_odd_inputs_work(x, size):
-    rng = np.random.default_rng(9)
-    residual = size * rng.standard_normal(len(x))
-    sampler = oc.bias.BART(trees=20).prepare(setting(x, x[:2], residual=residual))
-    state = None
-    for _ in range(20):
-        state, values = sampler.draw([rng], state, residual[None])
-    assert np.isfinite(values).all()
-
-
-@pytest.mark.parametrize(
-    "options", [{"trees": 0}, {"cuts": 256}, {"alpha": 1.0}, {"grid": "log"}, {"sweeps": 0}, {"k": 0.0}]
-)
-def test_bad_settings_are_refused(options):
-    with pytest.raises(InputError, match="|".join([*options, "tree"])):
-        oc.bias.BART(**options)
-
-
-def test_pbart_on_model_1():
-    x, y = MODEL1.simulate(np.random.default_rng(1))
-    posterior = oc.calibrate(MODEL1.problem(x, y), "pbart", seed=1)
-    summary = posterior.summary()
-    assert summary["ess_bulk"].min() > 2000
-    assert summary["r_hat"].max() < 1.01
-    assert 0.035 < summary["sd"].item() < 0.06
-    assert abs(summary["mean"].item() - MODEL1.theta_star[0]) < 4 * summary["sd"].item()
-    assert float(posterior.data["sample_stats"]["orthogonality_error"].max()) < 1e-10
-
-
-def test_pbart_posteriors_can_be_saved_and_predict(tmp_path):
-    x, y = MODEL1.simulate(np.random.default_rng(2), n=40)
-    posterior = oc.calibrate(MODEL1.problem(x, y), oc.methods.Projected(oc.bias.BART(trees=20)), draws=30, seed=1)
-    np.testing.assert_allclose(posterior.predict(x)["bias"], posterior.data["posterior"]["bias"], atol=1e-10)
-    loaded = oc.load(posterior.save(tmp_path / "fit.nc"), simulator=oc.Simulator(MODEL1.simulator, MODEL1.gradient))
-    np.testing.assert_array_equal(loaded.predict([0.3])["mean"], posterior.predict([0.3])["mean"])
 
 
 def test_prior_of_the_quantile_grid_covers_the_data():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import orthocal as oc
-from orthocal.bias.base import Setting
+from helpers import setting
 
 TREES, POINTS, BATCHES, LENGTH, WARMUP = 20, 60, 24, 500, 1000
 
@@ -22,16 +22,7 @@ def data(d):
 
 def ours(x, response):
     """Draws at the data points, (draws, n), with the sampler whose grid and leaves bartz shall have too."""
-    setting = Setting(
-        x=x,
-        nodes=x[:0],
-        span=np.ones(x.shape[1]),
-        noise_var=np.ones(POINTS),
-        residual=response,
-        gradient=np.ones((POINTS, 1)),
-        unit=1.0,
-    )
-    sampler = oc.bias.BART(trees=TREES, least=0, cuts=20).prepare(setting)
+    sampler = oc.bias.BART(trees=TREES, least=0, cuts=20).prepare(setting(x, residual=response))
     rng = np.random.default_rng(0)
     state, draws = None, []
     for _ in range(WARMUP + BATCHES * LENGTH):
@@ -41,8 +32,8 @@ def ours(x, response):
 
 
 def theirs(sampler, response):
-    jax = pytest.importorskip("jax")
-    bartz = pytest.importorskip("bartz")
+    jax = pytest.importorskip("jax", reason="bartz needs jax")
+    bartz = pytest.importorskip("bartz", reason="the other implementation, in the extra test")
     import jax.numpy as jnp
 
     step, make, Wishart = bartz.mcmcstep.step, bartz.mcmcstep.init, bartz.mcmcstep.Wishart

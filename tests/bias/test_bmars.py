@@ -4,47 +4,17 @@ False alarms: batch means have 39 degrees of freedom, so |z| > 5 has probability
 about 60 of them; seeds are fixed.
 """
 
-import copy
-
 import numpy as np
 import pytest
 from scipy import special, stats
 
-import orthocal as oc
-from orthocal.bias.base import Setting
+from helpers import batch_z, setting, unit_inputs
 from orthocal.bias.bmars import BMARS
-from orthocal.errors import InputError
-from orthocal.examples import MODEL1
-from orthocal.regression.bmars import BMARSSampler
 
 LIMIT = 5
 
 
-def setting(x, nodes=None, noise_var=None, residual=None, unit=1.0):
-    n, d = x.shape
-    return Setting(
-        x=x,
-        nodes=np.empty((0, d)) if nodes is None else nodes,
-        span=np.ones(d),
-        noise_var=np.ones(n) if noise_var is None else noise_var,
-        residual=np.linspace(-1, 1, n) if residual is None else residual,
-        gradient=np.ones((n, 1)),
-        unit=unit,
-    )
-
-
-def batch_z(draws, truth, truth_error=0.0):
-    """z of the mean of autocorrelated draws (s, f), by the means of 40 batches."""
-    batches = np.array(draws, dtype=float).reshape(40, -1, np.shape(draws)[1]).mean(axis=1)
-    return (batches.mean(axis=0) - truth) / np.hypot(batches.std(axis=0, ddof=1) / np.sqrt(40), truth_error)
-
-
 # The prior once more, written from its definition and without the package: inputs lie in [0, 1] and reach both ends.
-
-
-def unit_inputs(rng, n, d):
-    x = rng.random((n, d))
-    return (x - x.min(axis=0)) / np.ptp(x, axis=0)
 
 
 def hinges(column, least):
@@ -221,54 +191,6 @@ def test_geweke_notices_a_wrong_sampler(break_it):
     assert np.max(np.abs(geweke_scores(break_it))) > 8
 
 
-@pytest.mark.parametrize(("order", "degree"), [(1, 1), (2, 1), (3, 2)])
-def test_predictions_are_the_drawn_function(order, degree):
-    rng = np.random.default_rng(4)
-    x, nodes = 5 + 3 * rng.random((40, 3)), 4 + 5 * rng.random((9, 3))
-    response = 5 * np.sin(x[:, 0]) * x[:, 1] + rng.standard_normal((3, 40))
-    sampler = BMARS(order=order, degree=degree).prepare(setting(x, nodes, residual=response[0]))
-    rngs = [np.random.default_rng(s) for s in range(3)]
-    state, _ = sampler.draw(rngs, None, response)
-    numbers = {0}
-    # until the chains differ in their number of basis functions, so that some are filled up
-    while len(numbers) == 1:
-        state, values = sampler.draw(rngs, state, response)
-        numbers = {int(bases.number[0]) for bases in state}
-    records = sampler.record(state)
-    np.testing.assert_allclose(sampler.predict(rng, records, np.vstack([x, nodes])), values, atol=1e-10)
-    # records of draws are filled up with zeros where others are longer
-    padded = {name: np.concatenate([value, np.zeros_like(value)], axis=1) for name, value in records.items()}
-    np.testing.assert_array_equal(sampler.predict(rng, padded, nodes), sampler.predict(rng, records, nodes))
-    restored = BMARSSampler.restore(sampler.settings(), x, nodes, np.ones(40))
-    np.testing.assert_array_equal(restored.predict(rng, records, nodes), sampler.predict(rng, records, nodes))
-
-
-def test_a_saved_state_goes_on_in_the_same_way():
-    rng = np.random.default_rng(5)
-    x = rng.random((30, 2))
-    sampler = BMARS().prepare(setting(x))
-    state, _ = sampler.draw([rng], None, np.zeros((1, 30)))
-    saved, generator = copy.deepcopy(state), copy.deepcopy(rng)
-    for _ in range(20):
-        state, first = sampler.draw([rng], state, np.ones((1, 30)))
-        saved, again = sampler.draw([generator], saved, np.ones((1, 30)))
-    np.testing.assert_array_equal(first, again)
-
-
-def test_threads_do_not_change_the_draws(monkeypatch):
-    x = np.random.default_rng(6).random((50, 2))
-    sampler = BMARS().prepare(setting(x))
-    results = []
-    for limit in (0, 10**12):
-        monkeypatch.setattr("orthocal.regression.compiled.THREADED_COST", limit)
-        state = None
-        rngs = [np.random.default_rng(s) for s in range(4)]
-        for _ in range(3):
-            state, values = sampler.draw(rngs, state, np.tile(np.sin(6 * x[:, 0]), (4, 1)))
-        results.append(values)
-    np.testing.assert_array_equal(*results)
-
-
 def test_the_kept_inner_products_do_not_drift():
     """After many moves, the state's rows and inner products are those of its basis functions."""
     rng = np.random.default_rng(7)
@@ -302,32 +224,6 @@ def test_it_learns_a_smooth_function():
     assert np.sqrt(np.mean((np.mean(draws[200:], axis=0) - truth) ** 2)) < 0.4
 
 
-@pytest.mark.parametrize(
-    "x",
-    [
-        np.full((8, 1), 0.5),
-        np.repeat(np.linspace(0, 1, 4), 5)[:, None],
-        np.random.default_rng(0).random((5, 1)),
-        np.random.default_rng(0).random((1, 2)),
-        np.random.default_rng(0).random((20, 30)),
-        np.arange(20.0)[:, None] % 3,
-        np.column_stack([np.ones(20), np.linspace(1e9, 1e9 + 1, 20), np.arange(20) % 2]),
-    ],
-    ids=["constant", "replicates", "five points", "one point", "thirty inputs", "integers", "one constant of three"],
-)
-@pytest.mark.parametrize("size", [1e9, 1e6, 1.0, 1e-9])
-def test_odd_inputs_work(x, size):
-    rng = np.random.default_rng(9)
-    residual = size * rng.standard_normal(len(x))
-    sampler = BMARS().prepare(setting(x, x[:2] + 1, residual=residual))
-    state = None
-    for _ in range(200):
-        state, values = sampler.draw([rng], state, residual[None])
-        assert np.isfinite(values).all()
-    # of the residual's own size at the data
-    assert np.abs(values[0, : len(x)]).max() < 20 * max(size, 1.0)
-
-
 def test_constant_inputs_are_not_used():
     rng = np.random.default_rng(10)
     x = np.column_stack([np.ones(30), rng.random(30)])
@@ -338,21 +234,3 @@ def test_constant_inputs_are_not_used():
         state, _ = sampler.draw([rng], state, np.zeros((1, 30)))
         seen |= set(np.abs(sampler.record(state)["factor"]).ravel().tolist())
     assert seen == {0, 2}
-
-
-@pytest.mark.parametrize(
-    "options", [{"moves": 0}, {"order": 0}, {"degree": 0}, {"degree": 1.5}, {"most": 0}, {"least": 0}, {"most": True}]
-)
-def test_bad_settings_are_refused(options):
-    with pytest.raises(InputError, match=next(iter(options))):
-        BMARS(**options)
-
-
-def test_pbmars_on_model_1():
-    x, y = MODEL1.simulate(np.random.default_rng(1))
-    posterior = oc.calibrate(MODEL1.problem(x, y), oc.methods.Projected(BMARS()), draws=200, seed=1)
-    summary = posterior.summary()
-    assert float(posterior.data["sample_stats"]["orthogonality_error"].max()) < 1e-10
-    assert summary["r_hat"].max() < 1.03
-    assert 0.025 < summary["sd"].item() < 0.06
-    assert abs(summary["mean"].item() - MODEL1.theta_star[0]) < 4 * summary["sd"].item()

@@ -5,22 +5,8 @@ import pytest
 from closed_form import matern
 
 import orthocal as oc
-from orthocal.bias.base import Setting
-from orthocal.bias.gp import GPSampler
+from helpers import setting
 from orthocal.errors import InputError
-
-
-def setting(x, nodes, noise_var=None, residual=None, unit=1.0):
-    n = len(x)
-    return Setting(
-        x=x,
-        nodes=nodes,
-        span=np.ones(x.shape[1]),
-        noise_var=np.ones(n) if noise_var is None else noise_var,
-        residual=np.zeros(n) if residual is None else residual,
-        gradient=np.ones((n, 1)),
-        unit=unit,
-    )
 
 
 @pytest.fixture
@@ -165,29 +151,6 @@ def test_predictions_continue_the_drawn_function(points):
     sampled = np.cov(np.column_stack([draws[:, :n], predicted[:, :2]]), rowvar=False)
     scale = np.sqrt(np.outer(np.diag(exact), np.diag(exact)))
     assert np.max(np.abs(sampled - exact) / scale) < 0.05
-
-
-def test_restored_sampler_is_the_same(points):
-    x, nodes = points
-    sampler = oc.bias.GP(nu=np.inf, sd=1.0, lengthscale=[0.3, 0.6]).prepare(setting(x, nodes))
-    again = GPSampler.restore(sampler.settings(), x, nodes, np.ones(len(x)))
-    draws = [one.draw([np.random.default_rng(0)], None, np.zeros((1, len(x))))[1] for one in (sampler, again)]
-    np.testing.assert_array_equal(*draws)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"nu": 1.0}, "0.5, 1.5, 2.5"),
-        ({"sd": -1.0}, "positive"),
-        ({"sd": "large"}, "positive"),
-        ({"lengthscale": 0.0}, "positive"),
-        ({"lengthscale": [0.1, np.nan]}, "positive"),
-    ],
-)
-def test_bad_settings_are_refused(options, message):
-    with pytest.raises(InputError, match=message):
-        oc.bias.GP(**options)
 
 
 def test_a_lengthscale_for_another_number_of_inputs_is_refused(points):

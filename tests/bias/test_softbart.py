@@ -1,11 +1,9 @@
-"""Soft BART: the prior without data, Geweke's joint test, predictions, bad input.
+"""Soft BART: the prior without data, Geweke's joint test, what it learns.
 
 False alarms: means of 40 batches are compared at |z| < 5, which is exceeded with probability 1.2e-5 a comparison
 (t with 39 degrees of freedom), some 1e-3 for the whole file; seeds are fixed.
 """
 
-import copy
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -14,31 +12,9 @@ from scipy import stats
 from scipy.special import expit
 
 import orthocal as oc
-from orthocal.bias.base import Setting
+from helpers import batch_means, setting, unit_inputs
 from orthocal.bias.softbart import SoftBART
-from orthocal.errors import InputError
-from orthocal.examples import MODEL1
 from orthocal.regression import softbart_kernels as kernels
-from orthocal.regression.softbart import SoftBARTSampler
-
-
-def setting(x, nodes=None, noise_var=None, residual=None):
-    n, d = x.shape
-    return Setting(
-        x=x,
-        nodes=np.empty((0, d)) if nodes is None else nodes,
-        span=np.ones(d),
-        noise_var=np.ones(n) if noise_var is None else noise_var,
-        residual=np.linspace(-1, 1, n) if residual is None else residual,
-        gradient=np.ones((n, 1)),
-        unit=1.0,
-    )
-
-
-def unit_square(rng, n, d):
-    """Points whose range is [0, 1] in each input, so that scaling changes nothing."""
-    x = rng.random((n, d))
-    return (x - x.min(axis=0)) / np.ptp(x, axis=0)
 
 
 def leaf_counts(forest):
@@ -60,12 +36,6 @@ def prior_leaves(rng, x, shares, tau, box=None, depth=0, reach=None):
     return prior_leaves(rng, x, shares, tau, left, depth + 1, reach * (1 - gate)) + prior_leaves(
         rng, x, shares, tau, right, depth + 1, reach * gate
     )
-
-
-def batch_means(draws, batches=40):
-    """Mean of each column and its standard error."""
-    means = np.array(draws).reshape(batches, -1, np.shape(draws)[1]).mean(axis=1)
-    return means.mean(axis=0), means.std(axis=0, ddof=1) / np.sqrt(batches)
 
 
 def test_without_data_trees_and_bandwidths_follow_the_prior():
@@ -127,21 +97,6 @@ def test_without_data_cuts_are_uniform_in_the_box_of_their_node():
     assert stats.kstest(cuts, "uniform").pvalue > 1e-5
 
 
-def test_the_shares_are_drawn_from_their_full_conditional():
-    """Dirichlet(a/d + number of splits): mean and second moments, of variables of a fixed forest."""
-    rng = np.random.default_rng(15)
-    sampler = SoftBART(trees=3, sparsity=1.5).prepare(setting(rng.random((5, 3)), noise_var=np.full(5, 1e200)))
-    state, _ = sampler.draw([rng], None, np.zeros((1, 5)))
-    nodes, draws = state[0].nodes, np.empty((40_000, 3))
-    inner = (nodes[:, :, kernels.PARENT] != kernels.FREE) & (nodes[:, :, kernels.CHILD] != kernels.LEAF)
-    for row in draws:
-        kernels.draw_shares(rng, nodes, 1.5, row)
-    exact = stats.dirichlet(0.5 + np.bincount(nodes[inner][:, kernels.VARIABLE], minlength=3))
-    assert inner.sum() > 2
-    mean, error = batch_means(np.hstack([draws, draws**2]))
-    assert np.all(np.abs(mean - np.append(exact.mean(), exact.var() + exact.mean() ** 2)) < 5 * error)
-
-
 def test_without_data_the_splitting_variables_are_dirichlet():
     """s_v has mean 1/d and second moment (a/d + 1) / (d (a + 1)), and so have the splits on average."""
     rng = np.random.default_rng(1)
@@ -160,7 +115,7 @@ def test_without_data_the_splitting_variables_are_dirichlet():
 def test_without_data_the_function_has_the_priors_covariance():
     """Cov(b(x), b(x')) = trees leaf_sd^2 E sum_l phi_l(x) phi_l(x'), at two data points and a node."""
     rng = np.random.default_rng(2)
-    x, nodes = unit_square(rng, 10, 2), np.array([[0.3, 0.8]])
+    x, nodes = unit_inputs(rng, 10, 2), np.array([[0.3, 0.8]])
     sampler = SoftBART(trees=10).prepare(setting(x, nodes, noise_var=np.full(10, 1e200)))
     places = [0, 4, 10]
     pairs = np.triu_indices(3)
@@ -176,27 +131,6 @@ def test_without_data_the_function_has_the_priors_covariance():
     expected, other_error = batch_means(products)
     scale = 10 * sampler.leaf_sd**2
     assert np.all(np.abs(mean - scale * expected) < 5 * np.hypot(error, scale * other_error))
-
-
-def test_the_marginal_likelihood_and_the_leaves_are_those_of_the_gaussian_model():
-    """Log evidence against scipy's N(0, diag(noise) + v Phi Phi'), the leaves' mean and covariance."""
-    rng = np.random.default_rng(3)
-    noise_var, response, leaf_var = rng.uniform(0.5, 2, 20), rng.standard_normal(20), 0.7
-    factor, half, ours, exact = np.empty((16, 16)), np.empty(16), [], []
-    for size in (1, 2, 5):
-        phi = rng.dirichlet(np.ones(size), 20)
-        reach = np.ascontiguousarray(phi.T)
-        leaves = np.arange(size)
-        ours.append(kernels.log_evidence(reach, leaves, response, 1 / noise_var, leaf_var, factor, half))
-        exact.append(stats.multivariate_normal(cov=np.diag(noise_var) + leaf_var * phi @ phi.T).logpdf(response))
-    np.testing.assert_allclose(np.diff(ours), np.diff(exact), rtol=1e-10)
-    draws = np.empty((40_000, 5))
-    for row in draws:
-        kernels.draw_leaves(rng, leaves, leaf_var, factor, half, row)
-    covariance = np.linalg.inv(phi.T / noise_var @ phi + np.eye(5) / leaf_var)
-    white = np.linalg.solve(np.linalg.cholesky(covariance), (draws - covariance @ phi.T @ (response / noise_var)).T)
-    np.testing.assert_allclose(white.mean(axis=1), 0, atol=5 / 200)
-    np.testing.assert_allclose(np.cov(white), np.eye(5), atol=5 * np.sqrt(2) / 200)
 
 
 GEWEKE_NOISE = 0.1
@@ -221,7 +155,7 @@ def geweke_summary(values, leaves, tau, shares):
 def geweke_problem():
     """A small forest, its sampler and the moments of independent draws from its prior."""
     rng = np.random.default_rng(4)
-    x, node = unit_square(rng, 12, 2), np.array([[0.4, 0.6]])
+    x, node = unit_inputs(rng, 12, 2), np.array([[0.4, 0.6]])
     prior = SoftBART(trees=4, sparsity=2.0)
 
     def sampler():
@@ -279,54 +213,6 @@ def test_geweke_notices_a_wrong_bandwidth(geweke_problem):
     assert np.max(np.abs(geweke_scores(geweke_problem, spoil))) > 8
 
 
-def test_predictions_are_the_drawn_function_also_after_restoring():
-    """With a strong signal, so that moves are rejected, too, and must be undone."""
-    rng = np.random.default_rng(6)
-    x, nodes = 7 + 3 * rng.random((40, 3)), 6 + 5 * rng.random((9, 3))
-    response = 30 * np.sin(x[:, :1].T) + rng.standard_normal((3, 40))
-    sampler = SoftBART(trees=30).prepare(setting(x, nodes, residual=response[0]))
-    rngs = [np.random.default_rng(s) for s in range(3)]
-    points, state = np.vstack([x, nodes]), None
-    for _ in range(20):
-        state, values = sampler.draw(rngs, state, response)
-        records = sampler.record(state)
-        np.testing.assert_allclose(sampler.predict(rng, records, points), values, atol=1e-10)
-    proposed, accepted = state[0].counts.T
-    assert np.all(accepted < 0.9 * proposed)
-    # stored draws are brought to one length with zeros
-    padded = {name: np.pad(value, ((0, 0), (0, 0 if name == "bandwidth" else 7))) for name, value in records.items()}
-    settings = json.loads(json.dumps(sampler.settings()))
-    restored = SoftBARTSampler.restore(settings, x, nodes, np.ones(40))
-    assert restored.settings() == sampler.settings()
-    np.testing.assert_array_equal(restored.predict(rng, padded, points), sampler.predict(rng, records, points))
-
-
-def test_a_saved_state_goes_on_in_the_same_way():
-    rng = np.random.default_rng(7)
-    x = rng.random((30, 2))
-    sampler = SoftBART(trees=20).prepare(setting(x))
-    state, _ = sampler.draw([rng], None, np.zeros((1, 30)))
-    saved, generator = copy.deepcopy(state), copy.deepcopy(rng)
-    _, first = sampler.draw([rng], state, np.ones((1, 30)))
-    _, again = sampler.draw([generator], saved, np.ones((1, 30)))
-    np.testing.assert_array_equal(first, again)
-
-
-def test_threads_do_not_change_the_draws(monkeypatch):
-    rng = np.random.default_rng(8)
-    x = rng.random((50, 2))
-    sampler = SoftBART(trees=20).prepare(setting(x))
-    results = []
-    for limit in (0, 10**12):
-        monkeypatch.setattr("orthocal.regression.compiled.THREADED_COST", limit)
-        state = None
-        rngs = [np.random.default_rng(s) for s in range(4)]
-        for _ in range(3):
-            state, values = sampler.draw(rngs, state, np.tile(np.sin(6 * x[:, 0]), (4, 1)))
-        results.append(values)
-    np.testing.assert_array_equal(*results)
-
-
 def test_it_beats_bart_on_a_smooth_function():
     """Root mean square error of the posterior mean, over five data sets."""
     rng = np.random.default_rng(9)
@@ -373,30 +259,6 @@ def test_heteroscedastic_noise_is_honoured():
         assert low < np.mean(draws) < high
 
 
-@pytest.mark.parametrize(
-    "x",
-    [
-        np.full((8, 1), 0.5),
-        np.repeat(np.linspace(0, 1, 4), 5)[:, None],
-        np.random.default_rng(0).random((5, 1)),
-        np.random.default_rng(0).random((20, 30)),
-        np.arange(20.0)[:, None] % 3,
-    ],
-    ids=["constant", "replicates", "five points", "thirty inputs", "integers"],
-)
-@pytest.mark.parametrize("size", [1e6, 1.0, 1e-9])
-def test_odd_inputs_work(x, size):
-    rng = np.random.default_rng(12)
-    residual = size * rng.standard_normal(len(x))
-    sampler = SoftBART(trees=20).prepare(setting(x, x[:2], residual=residual))
-    state = None
-    for _ in range(100):
-        state, values = sampler.draw([rng], state, residual[None])
-    assert np.isfinite(values).all()
-    # noise of sd 1 around the residual's scale: nothing has exploded
-    assert np.abs(values).max() < 10 * max(size, 1)
-
-
 def test_the_function_does_not_depend_on_a_constant_input():
     rng = np.random.default_rng(13)
     x = np.column_stack([rng.random(20), np.full(20, 3.0)])
@@ -404,30 +266,3 @@ def test_the_function_does_not_depend_on_a_constant_input():
     state, _ = sampler.draw([rng], None, rng.standard_normal((1, 20)))
     new = sampler.predict(rng, sampler.record(state), np.array([[0.5, 3.0], [0.5, 90.0]]))[0]
     assert new[0] == new[1]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"trees": 0},
-        {"sweeps": 0},
-        {"alpha": 1.0},
-        {"beta": -1.0},
-        {"k": 0.0},
-        {"bandwidth": 0.0},
-        {"sparsity": float("nan")},
-    ],
-)
-def test_bad_settings_are_refused(options):
-    (name,) = options
-    with pytest.raises(InputError, match=name):
-        SoftBART(**options)
-
-
-def test_psoftbart_on_model_1():
-    x, y = MODEL1.simulate(np.random.default_rng(1))
-    posterior = oc.calibrate(MODEL1.problem(x, y), oc.methods.Projected(SoftBART()), draws=100, seed=1)
-    summary = posterior.summary()
-    assert float(posterior.data["sample_stats"]["orthogonality_error"].max()) < 1e-10
-    assert abs(summary["mean"].item() - MODEL1.theta_star[0]) < 4 * summary["sd"].item()
-    np.testing.assert_allclose(posterior.predict(x)["bias"], posterior.data["posterior"]["bias"], atol=1e-10)

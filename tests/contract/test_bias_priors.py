@@ -1,144 +1,199 @@
-"""Every bias prior through the checks that third parties can run, and the checks on priors that break the contract."""
+"""Every bias prior through one suite: the checks of third parties, threads, stored draws, odd inputs, bad settings."""
 
-import importlib.util
-from pathlib import Path
+import itertools
+import json
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 import orthocal as oc
-from orthocal.examples import MODEL1
-from orthocal.testing import ContractError, check_bias_prior
+from helpers import generators, setting
+from orthocal.bias.base import PRIORS as LISTED
+from orthocal.bias.base import stored_sampler
+from orthocal.errors import InputError
+from orthocal.testing import check_bias_prior
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "fourier_prior.py"
-specification = importlib.util.spec_from_file_location("fourier_prior", EXAMPLE)
-fourier_prior = importlib.util.module_from_spec(specification)
-specification.loader.exec_module(fourier_prior)
-FourierFeatures, FourierSampler = fourier_prior.FourierFeatures, fourier_prior.FourierSampler
-
-PRIORS = [
-    oc.bias.GP(1.5, 1.0, 0.5),
-    oc.bias.GP(np.inf),
-    oc.bias.BART(trees=30),
-    oc.bias.BMARS(),
-    oc.bias.SoftBART(trees=20),
-    oc.bias.BNN(hidden=8),
-    FourierFeatures(),
-]
-
-
-@pytest.mark.parametrize("prior", PRIORS, ids=lambda prior: str(prior.describe()["kind"]))
-def test_the_contract_is_kept(prior):
-    assert len(check_bias_prior(prior)) == 9
+PRIORS = {
+    "gp": oc.bias.GP(1.5, 1.0, 0.5),
+    "bart": oc.bias.BART(trees=30),
+    "softbart": oc.bias.SoftBART(trees=20),
+    "bmars": oc.bias.BMARS(),
+    "bnn": oc.bias.BNN(hidden=8),
+}
+VARIANTS = PRIORS | {
+    "gp, fitted": oc.bias.GP(np.inf),
+    "gp, two lengths": oc.bias.GP(np.inf, 1.0, [0.3, 0.6, 0.9]),
+    "bmars, order 1": oc.bias.BMARS(order=1),
+    "bmars, order 3": oc.bias.BMARS(order=3, degree=2),
+    "bnn, two layers": oc.bias.BNN(hidden=6, layers=2, weight_sd=2),
+}
+#: those whose draws have no fixed length
+GROWING = ("bart", "softbart", "bmars")
+every_prior = pytest.mark.parametrize("name", PRIORS)
 
 
-@pytest.mark.parametrize("prior", PRIORS[2:6], ids=lambda prior: str(prior.describe()["kind"]))
-def test_a_noise_scale_is_a_noise_of_that_size(prior):
+def test_the_list_is_complete():
+    assert set(PRIORS) == set(LISTED)
+
+
+@pytest.mark.parametrize("name", [*PRIORS, "gp, fitted"])
+def test_the_contract_is_kept(name):
+    assert len(check_bias_prior(VARIANTS[name])) == 9
+
+
+@every_prior
+def test_threads_do_not_change_the_draws(name, monkeypatch):
+    x = np.random.default_rng(6).random((50, 2))
+    residual = np.tile(np.sin(6 * x[:, 0]), (4, 1))
+    results = []
+    for threads, limit in ((1, 10**12), (2, 0)):
+        monkeypatch.setattr("orthocal.regression.compiled.THREADED_COST", limit)
+        sampler, state, rngs = PRIORS[name].prepare(setting(x)), None, generators(4)
+        with threadpool_limits(threads, "blas"):
+            for _ in range(3):
+                state, values = sampler.draw(rngs, state, residual)
+        results.append(values)
+    np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_predictions_are_the_drawn_functions_also_after_restoring(name):
+    """With a strong signal, so that moves are rejected, too, and must be undone; the nodes lie outside, too."""
+    rng = np.random.default_rng(6)
+    x, nodes = 7 + 3 * rng.random((40, 3)), 6 + 5 * rng.random((9, 3))
+    response = 30 * np.sin(x[:, :1].T) + rng.standard_normal((3, 40))
+    given = setting(x, nodes, residual=response[0], unit=3.0)
+    sampler, state, rngs, points = VARIANTS[name].prepare(given), None, generators(3), np.vstack([x, nodes])
+    settings = json.loads(json.dumps(sampler.settings()))
+    restored = stored_sampler(settings).restore(settings, x, nodes, np.ones(40))
+    assert restored.settings() == sampler.settings()
+    # what a fit has found is not known any more
+    assert restored.findings() == sampler.findings() or name == "gp, fitted"
+    records, drawn = [], []
+    for _ in range(20):
+        state, values = sampler.draw(rngs, state, response)
+        records.append(sampler.record(state))
+        drawn.append(values)
+        predicted = sampler.predict(rng, records[-1], points)
+        # a Gaussian process repeats known values to rounding of its covariance
+        np.testing.assert_allclose(predicted, values, atol=1e-5 if name.startswith("gp") else 1e-10)
+    # stored draws are brought to one length with zeros
+    lengths = {len(value[0]) for record in records for value in [next(iter(record.values()))]}
+    assert (len(lengths) > 1) == name.startswith(GROWING)
+    stored = {label: together([record[label] for record in records]) for label in records[0]}
+    one, other = (each.predict(np.random.default_rng(0), stored, points) for each in (sampler, restored))
+    np.testing.assert_array_equal(one, other)
+    np.testing.assert_allclose(one, np.concatenate(drawn), atol=1e-5 if name.startswith("gp") else 1e-10)
+
+
+def together(records):
+    longest = max(record.shape[1] for record in records)
+    return np.concatenate(
+        [np.pad(one, [(0, 0), (0, longest - one.shape[1])] + [(0, 0)] * (one.ndim - 2)) for one in records]
+    )
+
+
+@every_prior
+def test_a_noise_scale_is_a_noise_of_that_size(name):
     """These priors take no hyperparameter from the noise: a scale of 4 and a variance of 4 are the same sampler."""
     rng = np.random.default_rng(0)
     x = rng.random((30, 2))
     residual = 3 * np.sin(6 * x[:, 0]) + rng.standard_normal(30)
 
     def run(noise_var, **scale):
-        setting = oc.bias.Setting(x, x[:4], np.ones(2), np.full(30, noise_var), residual, np.ones((30, 1)), 1.0)
-        sampler, state = prior.prepare(setting), None
-        rngs = [np.random.default_rng(s) for s in range(2)]
+        sampler = PRIORS[name].prepare(setting(x, x[:4], np.full(30, noise_var), residual))
+        state, rngs = None, [np.random.default_rng(s) for s in range(2)]
         for _ in range(5):
             state, values = sampler.draw(rngs, state, np.tile(residual, (2, 1)), **scale)
         return values
 
-    np.testing.assert_allclose(run(1.0, noise_scale=np.full(2, 4.0)), run(4.0), rtol=1e-8, atol=1e-10)
+    if name != "gp":
+        # the Gaussian process takes another factor of the same covariance, which has a test of its own
+        np.testing.assert_allclose(run(1.0, noise_scale=np.full(2, 4.0)), run(4.0), rtol=1e-8, atol=1e-10)
     assert np.abs(run(1.0) - run(4.0)).max() > 1e-3
 
 
-class Broken(FourierFeatures):
-    """A prior whose sampler breaks one clause."""
-
-    def __init__(self, **changes):
-        super().__init__()
-        self._changes = changes
-
-    def prepare(self, setting):
-        return type("BrokenSampler", (FourierSampler,), self._changes)(self, setting)
-
-    def describe(self):
-        return {"kind": "broken"}
-
-
-def two_functions(self, rng, state, residual):
-    """The authors' mistake: the values at the nodes are drawn independently of those at the data."""
-    _, values = FourierSampler.one_draw(self, rng, state, residual)
-    weights, other = FourierSampler.one_draw(self, rng, state, residual)
-    return weights, np.concatenate([values[: len(residual)], other[len(residual) :]])
+ODD = {
+    "constant": np.full((8, 1), 0.5),
+    "replicates": np.repeat(np.linspace(0, 1, 4), 5)[:, None],
+    "five points": np.random.default_rng(0).random((5, 1)),
+    "one point": np.random.default_rng(0).random((1, 2)),
+    "thirty inputs": np.random.default_rng(0).random((20, 30)),
+    "integers": np.arange(20.0)[:, None] % 3,
+    "one constant of three": np.column_stack([np.ones(20), np.linspace(1e9, 1e9 + 1, 20), np.arange(20) % 2]),
+}
+#: draws until something that explodes has done so
+ODD_DRAWS = {"gp": 5, "bart": 20, "softbart": 100, "bmars": 200, "bnn": 5}
 
 
-def from_the_global_generator(self, rng, state, residual):
-    return FourierSampler.one_draw(self, np.random.default_rng(), state, residual)
+@pytest.mark.parametrize("case", ODD)
+@pytest.mark.parametrize(("name", "size"), [*itertools.product(PRIORS, (1e6, 1.0, 1e-9)), ("bmars", 1e9)])
+def test_odd_inputs_work(name, case, size):
+    rng, x = np.random.default_rng(9), ODD[case]
+    residual = size * rng.standard_normal(len(x))
+    prior = oc.bias.BNN(hidden=5, leapfrogs=5) if name == "bnn" else PRIORS[name]
+    sampler = prior.prepare(setting(x, np.vstack([x[:2] + 1, x[:2]]), residual=residual))
+    state, twice = None, min(2, len(x))
+    for _ in range(ODD_DRAWS[name]):
+        state, values = sampler.draw([rng], state, residual[None])
+        assert np.isfinite(values).all()
+    # of the residual's own size at the data, where noise of sd 1 does not hide it
+    assert np.abs(values[0, : len(x)]).max() < 10 * max(size, 1.0)
+    np.testing.assert_allclose(values[:, :twice], values[:, -twice:], rtol=0, atol=1e-8 * max(size, 1.0))
 
 
-def deaf(self, rng, state, residual):
-    self.first = getattr(self, "first", residual)
-    return FourierSampler.one_draw(self, rng, state, self.first)
-
-
-def hidden_state(self, rng, state, residual):
-    self.count = getattr(self, "count", 0) + 1
-    weights, values = FourierSampler.one_draw(self, rng, state, residual)
-    return (weights, values) if self.count % 5 else (2 * weights, 2 * values)
-
-
-def too_few(self, rng, state, residual):
-    weights, values = FourierSampler.one_draw(self, rng, state, residual)
-    return weights, values[: len(residual)]
-
-
-def noise_free(self, rng, state, residual):
-    """Adds a share of the residual whatever the noise."""
-    weights, _ = FourierSampler.one_draw(self, rng, state, residual)
-    weights = weights + 0.1 * self.design[: len(residual)].T @ residual
-    return weights, self.design @ weights
-
-
-def deaf_to_the_scale(self, rng, state, residual, noise_scale=1.0):
-    return FourierSampler.one_draw(self, rng, state, residual)
-
-
-def elsewhere(self, record, x_new):
-    return self.at(x_new + 0.2) @ record["weights"]
+BAD = {
+    "GP": [
+        ({"nu": 1.0}, "0.5, 1.5, 2.5"),
+        ({"sd": -1.0}, "sd=-1.0.*positive"),
+        ({"sd": "large"}, "sd=large.*positive"),
+        ({"lengthscale": 0.0}, "lengthscale=0.0.*positive"),
+        ({"lengthscale": [0.1, np.nan]}, "lengthscale.*positive"),
+    ],
+    "BART": [
+        ({"trees": 0}, "tree"),
+        ({"cuts": 256}, "cuts"),
+        ({"alpha": 1.0}, "alpha"),
+        ({"grid": "log"}, "grid"),
+        ({"sweeps": 0}, "sweeps|tree"),
+        ({"k": 0.0}, "k"),
+    ],
+    "SoftBART": [
+        ({"trees": 0}, "trees"),
+        ({"sweeps": 0}, "sweeps"),
+        ({"alpha": 1.0}, "alpha"),
+        ({"beta": -1.0}, "beta"),
+        ({"k": 0.0}, "k"),
+        ({"bandwidth": 0.0}, "bandwidth"),
+        ({"sparsity": float("nan")}, "sparsity"),
+    ],
+    "BMARS": [
+        ({"moves": 0}, "moves"),
+        ({"order": 0}, "order"),
+        ({"degree": 0}, "degree"),
+        ({"degree": 1.5}, "degree"),
+        ({"most": 0}, "most"),
+        ({"most": True}, "most"),
+        ({"least": 0}, "least"),
+    ],
+    "BNN": [
+        ({"hidden": 0}, "hidden"),
+        ({"hidden": 2.5}, "hidden"),
+        ({"layers": 3}, "layers"),
+        ({"layers": True}, "layers"),
+        ({"weight_sd": 0.0}, "weight_sd"),
+        ({"weight_sd": float("nan")}, "weight_sd"),
+        ({"weight_sd": "3"}, "weight_sd"),
+        ({"leapfrogs": 0}, "leapfrogs"),
+        ({"trajectories": -1}, "trajectories"),
+    ],
+}
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"one_draw": too_few}, "shape"),
-        ({"one_draw": two_functions}, "two values"),
-        ({"one_draw": from_the_global_generator}, "same generators gave different draws"),
-        ({"one_draw": hidden_state}, "different draws|same way"),
-        ({"one_draw": deaf}, "do not follow the residual"),
-        ({"one_draw": noise_free}, "still depend on the residual"),
-        ({"one_draw": deaf_to_the_scale, "takes_noise_scale": True}, "enormous noise scale"),
-        ({"one_prediction": elsewhere}, "predictions at known points"),
-        ({"settings": lambda self: {"kind": (1, 2)}}, "JSON"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else None,
+    ("kind", "options", "message"), [(kind, *case) for kind, cases in BAD.items() for case in cases]
 )
-def test_a_broken_prior_is_noticed(changes, message):
-    with pytest.raises(ContractError, match=message):
-        check_bias_prior(Broken(**changes))
-
-
-def test_the_example_of_the_documentation_calibrates(tmp_path):
-    x, y = MODEL1.simulate(np.random.default_rng(1))
-    posterior = oc.calibrate(MODEL1.problem(x, y), oc.methods.Projected(FourierFeatures()), draws=250, seed=1)
-    summary = posterior.summary()
-    assert abs(summary["mean"].item() - MODEL1.theta_star[0]) < 4 * summary["sd"].item()
-    assert float(posterior.data["sample_stats"]["orthogonality_error"].max()) < 1e-10
-    loaded = oc.load(posterior.save(tmp_path / "fit.nc"))
-    np.testing.assert_array_equal(loaded.theta, posterior.theta)
-    assert loaded.report(tmp_path / "fit.html").is_file()
-
-
-def test_the_page_shows_the_example_as_it_is():
-    page = (EXAMPLE.parents[1] / "new-prior.md").read_text()
-    body = EXAMPLE.read_text().split("class FourierSampler")[1]
-    assert "class FourierSampler" + body in page
+def test_bad_settings_are_refused(kind, options, message):
+    with pytest.raises(InputError, match=message):
+        getattr(oc.bias, kind)(**options)

@@ -7,11 +7,13 @@ fixed, so a pass stays a pass.
 import numpy as np
 import pytest
 from scipy import stats
+from threadpoolctl import threadpool_limits
 
 from orthocal import kernels
-from orthocal.errors import NonFiniteError
+from orthocal.errors import InputError, NonFiniteError
 from orthocal.kernels.base import Conditional, ThetaModel
 from orthocal.problem.parameters import Parameters
+from orthocal.testing import check_kernel
 
 # Hamiltonian steps cost most: they run with the slow tests, and in the exact ones
 ALL = [
@@ -144,16 +146,47 @@ class TestEveryKernel:
         assert draws.max() <= 0.5
         assert draws.std() > 0.2
 
-    def test_the_same_generators_give_the_same_draws(self, kernel):
-        target = Target({"t": stats.norm(0, 1)}, lambda t: np.sin(t[0]) * np.ones(4), np.full(4, 0.3), 0.5)
-        first, again, other = (target.run(kernel, [0.1], draws=20, seed=seed) for seed in (1, 1, 2))
-        np.testing.assert_array_equal(first, again)
-        assert not np.array_equal(first, other)
 
-    def test_description_can_be_stored(self, kernel):
-        import json
+EVERY = {type(kernel).__name__: kernel for kernel in (getattr(one, "values", [one])[0] for one in ALL)}
 
-        assert json.loads(json.dumps(kernel.describe()))["kind"] == kernel.describe()["kind"]
+
+def test_the_list_is_complete():
+    """A kernel is a class of ``oc.kernels`` with a step; HMC is there too, though its distributions are slow tests."""
+    offered = {name for name, one in vars(kernels).items() if isinstance(one, type) and hasattr(one, "step")}
+    assert set(EVERY) == offered - {"Kernel"}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_contract_is_kept(name):
+    """Shapes, seeds, a saved state, bounds, failures, missing cells of correlated outcomes, known Gaussian laws."""
+    assert len(check_kernel(EVERY[name])) == 10
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_threads_do_not_change_the_draws(name):
+    """Under ``calibrate`` there is one BLAS thread; here there are two, and matrices too small to be split."""
+    target = Target({"t": stats.norm(0, 1)}, lambda t: np.sin(t[0]) * np.ones(4), np.full(4, 0.3), 0.5)
+    draws = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, "blas"):
+            draws.append(target.run(EVERY[name], [0.1], draws=20))
+    np.testing.assert_array_equal(*draws)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("Laplace", {"steps": 0}, "at least one inner step"),
+        ("Laplace", {"most_steps": 0}, "at least one inner step"),
+        ("AdaptiveMetropolis", {"steps": 0}, "steps=0: .* at least one inner step"),
+        ("Slice", {"sweeps": 0}, "sweeps=0: .* at least one sweep"),
+        ("HMC", {"trajectories": 0}, "at least one trajectory"),
+        ("HMC", {"leapfrogs": 0}, "at least one leapfrog step"),
+    ],
+)
+def test_bad_settings_are_refused(kind, options, message):
+    with pytest.raises(InputError, match=message):
+        getattr(kernels, kind)(**options)
 
 
 def test_the_suite_notices_a_wrong_kernel():

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +68,15 @@ def fingerprint() -> dict[str, str]:
     return {
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()} {llvm.get_host_cpu_name()} {' '.join(blas)}",
-        **{name: version(name) for name in libraries},
+        **{name: _version(name) for name in libraries},
     }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "absent"
 
 
 def one_outcome(**changes: Any) -> oc.Problem:

@@ -10,6 +10,7 @@ from scipy import stats
 from test_projected_gp import Z_LIMIT, z_scores
 
 import orthocal as oc
+from helpers import largest_error, with_holes
 
 COVARIANCE = {
     2: np.array([[0.04, 0.012], [0.012, 0.09]]),
@@ -65,15 +66,10 @@ def exact_law(problem, projection="functional", noise_cov=None) -> Law:
     )
 
 
-def with_holes(y, share=0.2, seed=1):
-    """y with cells missing at random."""
-    return np.where(np.random.default_rng(seed).random(y.shape) < share, np.nan, y)
-
-
 def assert_agrees(problem, law, projection="functional", prior=PRIOR, draws=1000):
     posterior = oc.calibrate(problem, oc.methods.Projected(prior, projection), draws=draws, chains=4, seed=5)
     assert np.all(np.abs(z_scores(posterior.theta, law)) < Z_LIMIT)
-    assert float(posterior.data["sample_stats"]["orthogonality_error"].max()) < 1e-10
+    assert largest_error(posterior) < 1e-10
 
 
 @pytest.mark.parametrize("holes", [False, True], ids=["complete", "a fifth missing"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from astropy.table import Table
 
 import orthocal as oc
+from helpers import astropy_table
 from orthocal.errors import InputError
 from orthocal.galaxy import PARAMETERS, MultiGaussian
 from orthocal.galaxy.fit_prepare import prepared_data
@@ -25,7 +25,7 @@ def atlas3d_file(tmp_path):
     columns = {"XS": x, "YS": y, "VPXF": 1500 + v, "SPXF": 150 + 0 * x, "H3PXF": -v / 1500, "H4PXF": 0 * x}
     columns |= dict.fromkeys(("EVPXF", "ESPXF"), 3.0 + 0 * x) | dict.fromkeys(("EH3PXF", "EH4PXF"), 0.02 + 0 * x)
     path = tmp_path / "disc.fits"
-    Table({**columns, "FLUX": flux, "BINSIZE": np.ones(len(x), dtype=np.int32)}).write(path)
+    astropy_table({**columns, "FLUX": flux, "BINSIZE": np.ones(len(x), dtype=np.int32)}).write(path)
     return path
 
 
@@ -108,7 +108,7 @@ def dynamite_file(tmp_path):
     columns = {"vbin_id": np.arange(225) + 1, "v": v, "sigma": 150 + 0 * x, "h3": -v / 1500, "h4": 0 * x}
     columns |= dict.fromkeys(("dv", "dsigma"), 3.0 + 0 * x) | dict.fromkeys(("dh3", "dh4"), 0.02 + 0 * x)
     path = tmp_path / "kins.ecsv"
-    Table(columns).write(path, format="ascii.ecsv")
+    astropy_table(columns).write(path, format="ascii.ecsv")
     (tmp_path / "aperture.dat").write_text("#version 2\n-6 -6\n12 12\n0\n15 15\n")
     numbers = " ".join(str(k + 1) for k in range(225))
     (tmp_path / "bins.dat").write_text(f"#version 1\n225\n{numbers}\n")

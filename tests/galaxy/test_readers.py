@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from astropy.io import fits
-from astropy.table import Table
 
+from helpers import astropy_table
 from orthocal.errors import InputError, OrthocalWarning
 from orthocal.galaxy.dynamite import read_dynamite, read_dynamite_models
 from orthocal.galaxy.kinematics import Kinematics, PixelMap
@@ -29,7 +28,7 @@ def atlas3d_columns(n=25):
 
 
 def written(path, columns):
-    Table(columns).write(path, overwrite=True)
+    astropy_table(columns).write(path, overwrite=True)
     return path
 
 
@@ -75,6 +74,7 @@ def test_missing_columns_are_named(tmp_path):
 
 
 def test_other_files_are_refused(tmp_path):
+    fits = pytest.importorskip("astropy.io.fits", reason="needs astropy, the extra galaxy")
     good = written(tmp_path / "galaxy.fits", atlas3d_columns()).read_bytes()
     for name, content in {"short": good[:3000], "cut": good[:-2880], "text": b"XS,YS\n1,2\n", "empty": b""}.items():
         (tmp_path / name).write_bytes(content)
@@ -135,7 +135,7 @@ def dynamite_files(folder, first=1, delimiter=" ", rows=None):
     columns = {"vbin_id": ids + first}
     for j, name in enumerate(MOMENTS):
         columns |= {name: 10.0 * (ids + 1) / 100 ** (j > 1), f"d{name}": 0.1 + 0.01 * ids}
-    table = Table(columns, meta={"PSF": {"sigma": [1.06], "weight": [1.0]}})[rows or list(ids)]
+    table = astropy_table(columns, meta={"PSF": {"sigma": [1.06], "weight": [1.0]}})[rows or list(ids)]
     table.write(folder / "kins.ecsv", format="ascii.ecsv", delimiter=delimiter, overwrite=True)
     (folder / "aperture.dat").write_text(
         "#counter_rotation_boxed_aperturefile_version_2 \n"
@@ -228,7 +228,7 @@ def models_file(folder, **changes):
         "which_iter": [0, 0, 1],
         "directory": [f"orblib_000_00{i}/ml0{i}.00/" for i in range(3)],
     } | changes
-    table = Table({name: value for name, value in columns.items() if value is not None})
+    table = astropy_table({name: value for name, value in columns.items() if value is not None})
     table.write(folder / "all_models.ecsv", format="ascii.ecsv", overwrite=True)
     return folder / "all_models.ecsv"
 
@@ -268,7 +268,7 @@ def test_models_with_fitted_maps(tmp_path):
     for i in range(2):
         folder = tmp_path / f"models/orblib_000_00{i}/ml0{i}.00"
         folder.mkdir(parents=True)
-        Table(dict(zip(("flux", *MOMENTS), [np.ones(4), *data.values.T + i], strict=True))).write(
+        astropy_table(dict(zip(("flux", *MOMENTS), [np.ones(4), *data.values.T + i], strict=True))).write(
             folder / "model_gh_kins_kin0_fit.ecsv", format="ascii.ecsv"
         )
     path = models_file(tmp_path, all_done=[True, True, True])

@@ -7,15 +7,12 @@ import numpy as np
 import pytest
 from scipy.stats import invgamma, kstest
 
+from helpers import generators
 from orthocal.methods.noise_sample import NoiseSampler
 from orthocal.problem.noise import Noise
 
 COV = np.array([[4.0, 1.2, -0.3], [1.2, 1.0, 0.1], [-0.3, 0.1, 0.25]])
 CHAINS = 2000
-
-
-def rngs(count=CHAINS, seed=0):
-    return [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(count)]
 
 
 def noise(observed, cov=COV):
@@ -25,7 +22,7 @@ def noise(observed, cov=COV):
 def test_the_covariance_given_the_errors_is_inverse_wishart():
     errors = np.random.default_rng(1).standard_normal((30, 3)) @ np.diag([1.0, 2.0, 0.5])
     sampler = NoiseSampler(noise(np.ones((30, 3), dtype=bool)))
-    drawn = sampler.covariance(sampler.draw(rngs(), np.broadcast_to(errors, (CHAINS, 30, 3))))
+    drawn = sampler.covariance(sampler.draw(generators(CHAINS), np.broadcast_to(errors, (CHAINS, 30, 3))))
     T = np.linalg.inv(noise(np.ones((1, 3), dtype=bool)).whitener)
     # q + 2 + n degrees of freedom, scale I + E'E, in the outcomes' units
     exact = T @ ((np.eye(3) + errors.T @ errors) / (30 + 1)) @ T.T
@@ -36,7 +33,7 @@ def test_the_covariance_given_the_errors_is_inverse_wishart():
 def test_without_errors_the_covariance_follows_its_prior():
     """Kolmogorov and Smirnov at level 1e-4."""
     sampler = NoiseSampler(noise(np.zeros((5, 3), dtype=bool)))
-    precision = sampler.draw(rngs(), np.full((CHAINS, 5, 3), 7.0))
+    precision = sampler.draw(generators(CHAINS), np.full((CHAINS, 5, 3), 7.0))
     drawn = np.linalg.inv(precision)[:, 0, 0]
     # a diagonal cell of an inverse Wishart is inverse gamma, with half of q + 2 - (q - 1) as its shape
     assert kstest(drawn, invgamma(1.5, scale=0.5).cdf).pvalue > 1e-4
@@ -51,7 +48,9 @@ def test_missing_errors_are_drawn_given_the_others(holes):
     errors = np.array([[1.0, -2.0, 0.5], [0.7, 1.5, -0.2]])
     precision = np.linalg.inv(np.array([[1.3, 0.4, 0.1], [0.4, 0.8, -0.2], [0.1, -0.2, 1.1]]))
     whitened = np.broadcast_to(errors @ T.T, (CHAINS, 2, 3))
-    drawn = sampler.completed(rngs(), whitened, np.broadcast_to(precision, (CHAINS, 3, 3))) @ np.linalg.inv(T).T
+    drawn = (
+        sampler.completed(generators(CHAINS), whitened, np.broadcast_to(precision, (CHAINS, 3, 3))) @ np.linalg.inv(T).T
+    )
     np.testing.assert_allclose(drawn[:, observed], np.tile(errors[observed], (CHAINS, 1)), atol=1e-10)
     Sigma = np.linalg.inv(T) @ np.linalg.inv(precision) @ np.linalg.inv(T).T
     seen = np.setdiff1d(np.arange(3), holes)
@@ -68,11 +67,11 @@ def test_drawing_errors_and_covariance_in_turn_leaves_the_prior():
     """Geweke's test: from the prior, errors | covariance and covariance | errors must lead back to the prior."""
     empty = NoiseSampler(noise(np.zeros((4, 3), dtype=bool)))
     counted = NoiseSampler(noise(np.ones((4, 3), dtype=bool)))
-    generators = rngs(seed=3)
-    precision = empty.draw(generators, np.zeros((CHAINS, 4, 3)))
+    rngs = generators(CHAINS, 3)
+    precision = empty.draw(rngs, np.zeros((CHAINS, 4, 3)))
     for _ in range(3):
-        errors = empty.completed(generators, np.zeros((CHAINS, 4, 3)), precision)
-        precision = counted.draw(generators, errors)
+        errors = empty.completed(rngs, np.zeros((CHAINS, 4, 3)), precision)
+        precision = counted.draw(rngs, errors)
     drawn = np.linalg.inv(precision)
     for k in range(3):
         assert kstest(drawn[:, k, k], invgamma(1.5, scale=0.5).cdf).pvalue > 1e-4

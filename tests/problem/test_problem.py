@@ -430,7 +430,7 @@ def test_gradient_error_of_differences_shows_a_rounded_output():
 
 
 def test_gradient_error_by_jax_is_small_whatever_was_asked_before():
-    pytest.importorskip("jax")
+    pytest.importorskip("jax", reason="needs jax, the extra jax")
     import jax.numpy as jnp
 
     def function(x, theta):

@@ -487,7 +487,7 @@ def test_auto_means_differences_where_jax_is_not_in_use(monkeypatch):
 
 @pytest.fixture
 def jnp():
-    pytest.importorskip("jax")
+    pytest.importorskip("jax", reason="needs jax, the extra jax")
     import jax.numpy
 
     return jax.numpy

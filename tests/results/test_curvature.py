@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.optimize import least_squares
 
 import orthocal as oc
-import orthocal.calibration as calibrate_module
+from orthocal import calibration
 from orthocal.errors import NonFiniteError
 from orthocal.results.curvature import curvature_factors
 
@@ -74,7 +74,7 @@ def test_a_simulator_that_fails_nearby_does_not_end_the_run(monkeypatch):
     def fails(*_):
         raise NonFiniteError("NaN")
 
-    monkeypatch.setattr(calibrate_module, "curvature_factors", fails)
+    monkeypatch.setattr(calibration, "curvature_factors", fails)
     posterior = oc.calibrate(problem_of(0.3), PGP, draws=100, seed=1)
     assert not [one for one in posterior.check() if one.topic == "curvature"]
 

@@ -34,16 +34,6 @@ def test_schema(posterior):
     assert json.loads(data.attrs["versions"])["numpy"] == np.__version__
 
 
-def test_orthogonality_holds_in_every_draw(posterior):
-    assert float(posterior.data["sample_stats"]["orthogonality_error"].max()) < 1e-10
-
-
-def test_stored_model_is_the_simulator_at_theta(posterior):
-    x = posterior.data["constant_data"]["x"].values
-    model = posterior.data["posterior"]["model"].values[1, 17, :, 0]
-    np.testing.assert_allclose(model, MODEL2.simulator(x, posterior.theta[1, 17]), rtol=1e-12)
-
-
 def test_log_density_is_that_of_theta_given_the_bias(posterior):
     drawn = posterior.data["posterior"].to_dataset()
     residual = posterior.data["observed_data"]["y"].values - (drawn["model"] + drawn["bias"]).values

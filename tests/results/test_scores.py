@@ -1,5 +1,6 @@
 """Predictive scores: closed forms, an independent library, and controls that must fail."""
 
+import functools
 import warnings
 
 import numpy as np
@@ -8,19 +9,18 @@ import xarray as xr
 from scipy import stats
 
 import orthocal as oc
+from helpers import short
 from orthocal.errors import InputError
 from orthocal.examples import MODEL1, TWO_OUTCOMES
 from orthocal.results.scores import CellScores, cell_scores, crps, log_likelihood, loo, mean_and_error, score_table
+
+short_run = functools.partial(short, draws=100, seed=3)
 
 
 def gaussian_crps(y, mean=0.0, sd=1.0):
     """Gneiting and Raftery (2007), equation 5."""
     z = (y - mean) / sd
     return sd * (z * (2 * stats.norm.cdf(z) - 1) + 2 * stats.norm.pdf(z) - 1 / np.sqrt(np.pi))
-
-
-def short(problem, method, draws=100):
-    return oc.calibrate(problem, method, draws=draws, warmup=50, chains=2, seed=3, progress=False)
 
 
 def test_the_crps_of_gaussian_draws_is_the_closed_form():
@@ -107,7 +107,7 @@ def test_the_log_likelihood_is_that_of_the_observed_cells(noise):
     if noise == "sample":
         # the noise of 12 rows cannot be estimated well, but it can be drawn
         x, y = np.tile(x, (3, 1)), np.tile(y, (3, 1)) + 0.1 * np.random.default_rng(7).standard_normal((36, 2))
-    posterior = short(TWO_OUTCOMES.problem(x, y, noise_cov=given), "pgp", draws=5)
+    posterior = short_run(TWO_OUTCOMES.problem(x, y, noise_cov=given), "pgp", draws=5)
     found = log_likelihood(posterior.record, ~np.isnan(y))
     drawn = posterior.data["posterior"]
     for c, s, i in [(0, 0, 0), (1, 4, 1), (0, 3, 2), (1, 2, 5)]:
@@ -126,7 +126,7 @@ def test_loo_is_that_of_arviz():
 
     x, y = MODEL1.simulate(np.random.default_rng(8), 30)
     y[0] += 2.0
-    posterior = short(MODEL1.problem(x, y), "pgp", draws=300)
+    posterior = short_run(MODEL1.problem(x, y), "pgp", draws=300)
     own = loo(posterior.record)
     density = log_likelihood(posterior.record, np.ones((30, 1), dtype=bool))
     theta = posterior.data["posterior"].to_dataset()[["theta"]]
@@ -148,7 +148,7 @@ def test_loo_of_a_line_without_bias_is_the_closed_form():
     x = rng.random((25, 1))
     y = 3 * x[:, 0] + 0.2 * rng.standard_normal(25)
     problem = oc.Problem(x, y, MODEL1.simulator, {"theta": stats.norm(0, 10)}, oc.Box(0, 1), noise_cov=0.04)
-    found = loo(short(problem, "none", draws=2000).record)
+    found = loo(short_run(problem, "none", draws=2000).record)
     exact = 0.0
     for i in range(25):
         kept = np.arange(25) != i
@@ -166,7 +166,7 @@ def test_an_observation_that_the_fit_leans_on_has_a_high_k():
     x = np.append(np.full(20, 0.01), 1.0)[:, None]
     y = np.append(np.random.default_rng(10).normal(0, 0.2, 20), 5.0)
     problem = oc.Problem(x, y, MODEL1.simulator, {"theta": stats.norm(0, 100)}, oc.Box(0, 1), noise_cov=0.04)
-    found = loo(short(problem, "none", draws=500).record)
+    found = loo(short_run(problem, "none", draws=500).record)
     assert found.pareto_k.argmax() == 20
     assert found.high_k == 1
 
@@ -174,9 +174,9 @@ def test_an_observation_that_the_fit_leans_on_has_a_high_k():
 def test_rows_that_say_nothing_and_runs_that_are_too_short():
     x = np.linspace(0, 1, 10)[:, None]
     problem = MODEL1.problem(x, 3 * x[:, 0] + 0.1 * (-1.0) ** np.arange(10))
-    found = loo(short(problem, "none", draws=100).record)
+    found = loo(short_run(problem, "none", draws=100).record)
     # at x = 0 the line is 0 whatever theta
     assert found.pareto_k[0] == 0
     assert np.isfinite(found.elpd)
     # 8 draws have no tail: nothing is to be trusted, but at x = 0
-    assert loo(short(problem, "none", draws=4).record).high_k == 9
+    assert loo(short_run(problem, "none", draws=4).record).high_k == 9

@@ -458,7 +458,7 @@ def test_a_full_disk_keeps_what_had_finished(tmp_path, signs, monkeypatch):
 
 @pytest.mark.filterwarnings("default")
 def test_a_dask_cluster(tmp_path, signs):
-    distributed = pytest.importorskip("distributed")
+    distributed = pytest.importorskip("distributed", reason="needs Dask, the extra dask")
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, silence_logs="CRITICAL"
     ) as cluster:
@@ -470,7 +470,7 @@ def test_a_dask_cluster(tmp_path, signs):
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "not an address"])
 def test_no_cluster_at_the_address(tmp_path, monkeypatch, address):
-    pytest.importorskip("distributed")
+    pytest.importorskip("distributed", reason="needs Dask, the extra dask")
     monkeypatch.setattr("orthocal.execution.dask_cluster.PATIENCE", 1)
     with pytest.raises(InputError, match=f"cluster {address}: there is no Dask scheduler"):
         run(scaled(1.0), tmp_path, executor=None, cluster=address)

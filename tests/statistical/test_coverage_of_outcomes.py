@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import orthocal as oc
+from helpers import largest_error
 from orthocal.examples import MODEL1, TWO_OUTCOMES, TWO_OUTCOMES_PRECISION, TWO_OUTCOMES_SECOND
 from orthocal.problem.noise_estimate import estimated_noise
 
@@ -21,7 +22,7 @@ def field_data(data_set, model=TWO_OUTCOMES):
 
 def fit(problem, data_set, method="pgp"):
     posterior = oc.calibrate(problem, method, draws=500, seed=data_set, progress=False)
-    assert float(posterior.data["sample_stats"]["orthogonality_error"].max()) < 1e-10
+    assert largest_error(posterior) < 1e-10
     return posterior
 
 

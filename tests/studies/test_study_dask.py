@@ -14,7 +14,7 @@ from orthocal.studies.replicate import Task, run_task
 from orthocal.studies.results import Results
 from orthocal.studies.run import Request, run_study, study_workers
 
-distributed = pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed", reason="needs Dask, the extra dask")
 pytestmark = pytest.mark.filterwarnings("default")
 
 

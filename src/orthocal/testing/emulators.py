@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..problem import Box, Problem
 from ..problem.emulator import EmulatorLike
 from ..runs.table import RunTable
-from .contract import require
+from .base import require
 
 #: the made-up simulator's parameters, in units of their own, and its points
 NAMES, LOW, HIGH = ("a", "b"), np.array([1.0, -3.0]), np.array([2.0, 5.0])

@@ -1,24 +1,33 @@
-"""Field data that are few, degenerate or of an odd size, through the whole calibration with every prior on the bias.
+"""Every bias prior through the whole calibration: missing cells, several outcomes, sampled noise, odd field data.
 
-Each works, or is refused with a message that says what to do. The truth is 2 x + size sin(5 u), u = x as a share of
-the domain; what is checked is that the posterior is not absurd, with fixed seeds: its coverage is checked elsewhere.
+Field data that are few, degenerate or of an odd size work, or are refused with a message that says what to do. Their
+truth is 2 x + size sin(5 u), u = x as a share of the domain; what is checked is that the posterior is not absurd, with
+fixed seeds: its coverage is checked elsewhere.
 """
+
+import functools
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import orthocal as oc
+from helpers import largest_error, line, short, two_outcomes, with_holes
 from orthocal.errors import InputError
+from orthocal.examples import MODEL1, TWO_OUTCOMES
 
+PRIORS = {
+    "gp": oc.bias.GP(),
+    "bart": oc.bias.BART(trees=20),
+    "softbart": oc.bias.SoftBART(trees=5),
+    "bmars": oc.bias.BMARS(),
+    "bnn": oc.bias.BNN(hidden=5),
+}
 METHODS = ("pgp", "pbart", "psoftbart", "pbmars", "pbnn")
+short_run = functools.partial(short, draws=20, seed=3)
 RUN = {"draws": 40, "warmup": 25, "chains": 2, "seed": 1}
 #: the projection of sin(5 x) on x over [0, 1]
 SINE = 3 * (np.sin(5) / 25 - np.cos(5) / 5)
-
-
-def line(x, theta):
-    return theta[0] * x[:, 0]
 
 
 def calibrated(method, x, truth, noise_sd, noise_cov, prior_sd=10.0, domain=None):
@@ -29,8 +38,12 @@ def calibrated(method, x, truth, noise_sd, noise_cov, prior_sd=10.0, domain=None
     drawn = posterior.data["posterior"].to_dataset()
     for name in ("t", "model", "bias"):
         assert np.isfinite(drawn[name].values).all()
-    assert float(posterior.data["sample_stats"]["orthogonality_error"].max()) < 1e-10
+    assert largest_error(posterior) < 1e-10
     return posterior, (drawn["model"] + drawn["bias"]).mean(("chain", "draw")).values[:, 0]
+
+
+def stored(posterior):
+    return posterior.data["posterior"]["bias"].values
 
 
 def rms(values):
@@ -129,3 +142,86 @@ def test_scatter_far_above_the_given_noise(method):
     assert abs(posterior.theta.mean() - (2 + 1e6 * SINE)) < 0.3 * 1e6
     misfit = fit - posterior.data["observed_data"]["y"].values[:, 0]
     assert rms(misfit) < 1 or "noise" in {finding.topic for finding in posterior.check().problems}
+
+
+@pytest.mark.parametrize("projection", ["functional", "finite"])
+@pytest.mark.parametrize("name", PRIORS)
+class TestTwoOutcomesWithMissingCells:
+    def test_the_bias_is_orthogonal_in_the_metric(self, name, projection):
+        x, y = two_outcomes()
+        problem = TWO_OUTCOMES.problem(x, with_holes(y), loss_weight="identity")
+        posterior = short_run(problem, oc.methods.Projected(PRIORS[name], projection))
+        assert largest_error(posterior) < 1e-10
+        assert np.isfinite(posterior.theta).all()
+        bias = stored(posterior)
+        assert bias.shape == (2, 20, len(x), 2)
+        assert np.isfinite(bias).all()
+        if projection == "finite":
+            # from the definition, in the outcomes' units: sum_i v_i b(x_i)' W g(x_i) = 0
+            gradient = problem.simulator.gradient(x, problem.theta_tilde)
+            inner = np.einsum("csnk,n,nkp->csp", bias, problem.volumes, gradient)
+            size = np.sqrt(np.einsum("csnk,n->cs", bias**2, problem.volumes))
+            length = np.sqrt(np.einsum("n,nkp->p", problem.volumes, gradient**2))
+            assert np.max(np.abs(inner[..., 0]) / size / length[0]) < 1e-10
+
+    def test_predictions_at_the_data_are_the_stored_ones_also_from_a_file(self, name, projection, tmp_path):
+        x, y = two_outcomes()
+        method = oc.methods.Projected(PRIORS[name], projection)
+        posterior = short_run(TWO_OUTCOMES.problem(x, with_holes(y)), method, draws=10)
+        loaded = oc.load(posterior.save(tmp_path / "fit.nc"), TWO_OUTCOMES.simulator)
+        for one in (posterior, loaded):
+            np.testing.assert_allclose(one.predict(x)["bias"].values, stored(posterior), atol=2e-4)
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_sampled_noise(name):
+    x, y = two_outcomes(n=80)
+    problem = TWO_OUTCOMES.problem(x, with_holes(y), noise_cov="sample")
+    posterior = short_run(problem, oc.methods.Projected(PRIORS[name]), draws=100)
+    noise = posterior.data["posterior"]["noise_cov"].values
+    assert noise.shape == (2, 100, 2, 2)
+    assert (np.linalg.eigvalsh(noise) > 0).all()
+    np.testing.assert_allclose(np.sqrt(noise[:, :, [0, 1], [0, 1]].mean(axis=(0, 1))), 0.2, rtol=0.35)
+    assert largest_error(posterior) < 1e-10
+    drawn = posterior.predict(np.array([[0.5]]), draws=50)
+    assert np.isfinite(drawn["observation"].values).all()
+
+
+def test_a_prior_of_the_users_without_a_noise_scale_is_refused_for_sampled_noise():
+    class Flat:
+        def prepare(self, setting):
+            class Sampler(oc.bias.ChainwiseSampler):
+                def one_draw(self, rng, state, residual):
+                    return state, np.zeros(len(setting.x) + len(setting.nodes))
+
+            return Sampler()
+
+        def describe(self):
+            return {"kind": "flat"}
+
+    x, y = two_outcomes()
+    with pytest.raises(InputError, match="Flat cannot be used with sampled noise"):
+        short_run(TWO_OUTCOMES.problem(x, y, noise_cov="sample"), oc.methods.Projected(Flat()))
+    assert np.isfinite(short_run(TWO_OUTCOMES.problem(x, y), oc.methods.Projected(Flat()), draws=10).theta).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "draws", "least_ess", "most_rhat", "sds"),
+    [
+        ("pgp", 250, 500, 1.02, (0.03, 0.06)),
+        ("pbart", 1000, 2000, 1.01, (0.035, 0.06)),
+        ("psoftbart", 100, 100, 1.1, (0.025, 0.07)),
+        ("pbmars", 200, 200, 1.03, (0.025, 0.06)),
+        ("pbnn", 100, 100, 1.1, (0.025, 0.07)),
+    ],
+)
+def test_model_1(name, draws, least_ess, most_rhat, sds):
+    x, y = MODEL1.simulate(np.random.default_rng(1))
+    posterior = oc.calibrate(MODEL1.problem(x, y), name, draws=draws, seed=1)
+    summary = posterior.summary()
+    assert summary["ess_bulk"].min() > least_ess
+    assert summary["r_hat"].max() < most_rhat
+    assert sds[0] < summary["sd"].item() < sds[1]
+    assert abs(summary["mean"].item() - MODEL1.theta_star[0]) < 4 * summary["sd"].item()
+    assert largest_error(posterior) < 1e-10
+    np.testing.assert_allclose(posterior.predict(x)["bias"], stored(posterior), atol=1e-5 if name == "pgp" else 1e-10)

@@ -1,4 +1,4 @@
-"""How a broken contract is reported."""
+"""What all checks share."""
 
 from __future__ import annotations
 
@@ -8,6 +8,5 @@ class ContractError(AssertionError):
 
 
 def require(kept: bool, message: str) -> None:
-    """Refuse a part that does not keep a clause."""
     if not kept:
         raise ContractError(message)

@@ -1,0 +1,179 @@
+"""Every method through one suite: the same problem in, the same posterior out, and what is refused in which words."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import orthocal as oc
+from helpers import two_outcomes, with_holes
+from orthocal.errors import IdentifiabilityError, InputError, SimulatorError
+from orthocal.examples import MODEL1, TWO_OUTCOMES
+from orthocal.testing import check_method
+
+#: every name that a method has
+NAMES = ("pgp", "pbart", "psoftbart", "pbmars", "pbnn", "ko", "ogp", "sgasp", "pcal", "none")
+METHODS = {name: oc.methods.method_by_name(name) for name in NAMES} | {
+    "finite": oc.methods.Projected(projection="finite"),
+    "finite bart": oc.methods.Projected(oc.bias.BART(trees=10), "finite"),
+    "cut": oc.methods.Projected(feedback=False),
+    "slice": oc.methods.Projected(oc.bias.GP(1.5, 1.0, 0.5), kernel=oc.kernels.Slice(sweeps=1)),
+    "ko sampled": oc.methods.KO(hyperparameters="sample"),
+}
+#: those that are not projected
+OTHERS = ("ko", "ko sampled", "ogp", "sgasp", "pcal", "none")
+RUN = {"draws": 10, "warmup": 25, "chains": 2, "seed": 1, "progress": False}
+
+
+def test_the_list_is_complete():
+    with pytest.raises(InputError) as raised:
+        oc.methods.method_by_name("nonsense")
+    assert set(str(raised.value).split("choose one of ")[1].split(", ")) == set(NAMES)
+
+
+def problem(**changes):
+    return MODEL1.problem(*MODEL1.simulate(np.random.default_rng(0), 30), **changes)
+
+
+def values(posterior):
+    drawn = posterior.data["posterior"].to_dataset()
+    return {name: drawn[name].values for name in ("theta", "model", "bias")}
+
+
+@pytest.fixture(scope="module", params=METHODS)
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def method(name):
+    return METHODS[name]
+
+
+@pytest.fixture(scope="module")
+def posterior(method):
+    return oc.calibrate(problem(), method, **RUN)
+
+
+class TestEveryMethod:
+    def test_the_contract_is_kept(self, method):
+        assert len(check_method(method)) == 9
+
+    def test_the_posterior_is_whole(self, posterior, name, method, tmp_path):
+        assert posterior.theta.shape == (2, 10, 1)
+        assert set(posterior.data.children) >= {"posterior", "sample_stats", "observed_data", "constant_data", "prior"}
+        assert np.isfinite(posterior.summary().to_numpy()).all()
+        assert len(list(posterior.check()))
+        assert json.loads(posterior.data.attrs["method"]) == method.describe()
+        # the page of the projected methods has tests of its own
+        if name in OTHERS:
+            assert "Data and fit" in posterior.report(tmp_path / "fit.html").read_text(encoding="utf-8")
+
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_threads_do_not_change_the_draws(self, posterior, method, threads, monkeypatch):
+        monkeypatch.setattr("orthocal.regression.compiled.THREADED_COST", 0 if threads > 1 else 10**12)
+        with threadpool_limits(threads, "blas"):
+            assert {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"} == {threads}
+            again = oc.calibrate(problem(), method, **RUN)
+        for name, drawn in values(posterior).items():
+            np.testing.assert_array_equal(values(again)[name], drawn, err_msg=name)
+
+    def test_a_posterior_from_a_file_predicts_exactly_as_the_one_that_was_saved(self, posterior, tmp_path):
+        loaded = oc.load(posterior.save(tmp_path / "fit.nc"), oc.Simulator(MODEL1.simulator, MODEL1.gradient))
+        new = np.array([[0.123], [0.77]])
+        assert loaded.predict(new).equals(posterior.predict(new))
+        assert loaded.predict().equals(posterior.predict())
+        assert loaded.summary().equals(posterior.summary())
+        assert str(loaded.check()) == str(posterior.check())
+
+    def test_two_outcomes_with_missing_cells(self, name, method, tmp_path):
+        x, y = two_outcomes(n=40)
+        # cells that couple the outcomes are refused where each has hyperparameters of its own
+        y = y if name == "ko sampled" else with_holes(y)
+        cov = 0.04 if name == "ko sampled" else TWO_OUTCOMES.noise_cov
+        posterior = oc.calibrate(TWO_OUTCOMES.problem(x, y, noise_cov=cov), method, **RUN)
+        assert np.isfinite(posterior.theta).all()
+        np.testing.assert_array_equal(posterior.data["observed_data"]["y"].values, y)
+        predicted = posterior.predict(np.array([[0.3]]))
+        assert predicted["mean"].shape == (2, 10, 1, 2)
+        simulator = oc.Simulator(TWO_OUTCOMES.simulator, TWO_OUTCOMES.gradient)
+        loaded = oc.load(posterior.save(tmp_path / "fit.nc"), simulator)
+        assert loaded.predict(np.array([[0.3]])).equals(predicted)
+
+    @pytest.mark.parametrize("holes", [False, True], ids=["complete", "holes"])
+    def test_sampled_noise_is_sampled_or_refused_in_one_sentence(self, name, method, holes):
+        x, y = two_outcomes(n=40)
+        sampled = TWO_OUTCOMES.problem(x, with_holes(y) if holes else y, noise_cov="sample")
+        if name in OTHERS:
+            with pytest.raises(InputError, match="projected methods"):
+                oc.calibrate(sampled, method, **RUN)
+        else:
+            noise = oc.calibrate(sampled, method, **RUN).data["posterior"]["noise_cov"].values
+            assert noise.shape == (2, 10, 2, 2)
+            assert (np.linalg.eigvalsh(noise) > 0).all()
+
+
+#: what is wrong: simulator and number of parameters, the error, its words, and those that do not mind
+BAD = {
+    "collinear parameters": (
+        lambda x, t: (t[0] + 2 * t[1]) * x[:, 0],
+        IdentifiabilityError,
+        "'a', 'b' are collinear",
+        ("ko", "ko sampled", "sgasp", "none"),
+    ),
+    "a parameter of no effect": (
+        lambda x, t: t[0] * x[:, 0] + 0 * t[1],
+        IdentifiabilityError,
+        "'b' has no effect",
+        ("ko", "ko sampled", "sgasp", "none"),
+    ),
+    "NaN": (lambda x, t: np.full(len(x), np.nan), SimulatorError, "returned NaN or infinity at a = ", ()),
+    "an exception": (
+        lambda x, t: 1 / 0,
+        SimulatorError,
+        r"raised ZeroDivisionError at a = .*division by zero \(test_methods.py, line \d+\)",
+        (),
+    ),
+    "a wrong shape": (lambda x, t: np.zeros(3), SimulatorError, r"shape \(3,\) for 20 points", ()),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_simulator_is_named_in_one_line(name, method, case):
+    simulator, error, message, content = BAD[case]
+    x = np.linspace(0, 1, 20)[:, None]
+    parameters = {"a": stats.norm(0, 10), "b": stats.norm(0, 10)}
+    problem = oc.Problem(x, np.sin(x[:, 0]), simulator, parameters, oc.Box(0, 1), noise_cov=0.01)
+    if name in content:
+        assert np.isfinite(oc.calibrate(problem, method, **RUN).theta).all()
+        return
+    with pytest.raises(error, match=message) as raised:
+        oc.calibrate(problem, method, **RUN)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["ko", "ogp", "sgasp"])
+def test_too_many_cells_are_refused_with_advice(name, monkeypatch):
+    monkeypatch.setattr("orthocal.methods.marginal.MOST_CELLS", 29)
+    with pytest.raises(InputError, match="use a projected method"):
+        oc.calibrate(problem(), name, **RUN)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        *((kind, {"nu": 2}, "nu=2") for kind in ("KO", "OGP", "SGaSP", "PCAL")),
+        *((kind, {"sd": -1.0}, "sd=-1.0: .* positive") for kind in ("KO", "OGP", "SGaSP", "PCAL")),
+        *((kind, {"lengthscale": 0.0}, "lengthscale=0.0: .* positive") for kind in ("KO", "OGP", "SGaSP", "PCAL")),
+        *(("SGaSP", {"scale": scale}, "lambda") for scale in (0.0, -1.0, np.inf)),
+        ("KO", {"hyperparameters": "map"}, '"marginal-likelihood" or "sample"'),
+        ("Projected", {"bias": "gp"}, "bias='gp': give a prior"),
+        ("Projected", {"projection": "half"}, 'projection=\'half\': give "functional" or "finite"'),
+        ("Projected", {"kernel": "laplace"}, "kernel='laplace': give a theta kernel"),
+    ],
+)
+def test_bad_settings_are_refused(kind, options, message):
+    with pytest.raises(InputError, match=message):
+        getattr(oc.methods, kind)(**options)
