@@ -17,7 +17,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 Names: TypeAlias = Sequence[str] | str | None
 
 
-def as_floats(value: Any, name: str) -> Array:
+def as_floats(value: ArrayLike, name: str) -> Array:
     """``value`` as an array of floats, or an error that names it."""
     try:
         # a masked cell is a missing one
@@ -29,7 +29,7 @@ def as_floats(value: Any, name: str) -> Array:
         raise error if isinstance(error, InputError) else InputError(f"{name} must be numbers: {error}") from None
 
 
-def as_columns(value: Any, name: str) -> Array:
+def as_columns(value: ArrayLike, name: str) -> Array:
     """``value`` as a matrix with one row a point; a vector becomes one column."""
     array = as_floats(value, name)
     if array.ndim == 1:
