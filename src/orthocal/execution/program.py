@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
@@ -168,7 +168,7 @@ class Program:
             "x": str(folder / "x.csv"),
             "folder": str(folder),
         }
-        values: dict[str, Any] = {**places, **theta}
+        values: dict[str, str | float] = {**places, **theta}
         pd.DataFrame(x, columns=list(input_names)).to_csv(places["x"], index=False)
         if self.template is None:
             pd.DataFrame([theta]).to_csv(places["input"], index=False)
@@ -268,7 +268,7 @@ def _placeholder(names: Sequence[str]) -> str:
     return r"\{(" + "|".join(re.escape(name) for name in names) + r")(?::([^{}]*))?\}"
 
 
-def _filled(text: str, values: dict[str, Any]) -> str:
+def _filled(text: str, values: Mapping[str, str | float]) -> str:
     """The text with the values in their places, numbers with all their digits."""
 
     def value(found: re.Match[str]) -> str:

@@ -25,7 +25,7 @@ class Work(Generic[Task, Result]):
     Attributes
     ----------
     run
-        Task -> result. It may be sent to other processes, and never raises: an error is a result too.
+        Task -> result, never None. It may be sent to other processes, and never raises: an error is a result too.
     timeout
         Seconds after which a process of our own that is busy with one task is ended; None waits for ever.
     cure

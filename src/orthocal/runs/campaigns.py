@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 from warnings import warn
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..arrays import Array, Names, as_columns, checked_names
 from ..errors import InputError, OrthocalWarning, SimulatorError
@@ -34,9 +34,9 @@ CURE = (
 
 
 def campaign(
-    simulator: Callable[[Array, Array], Any] | Program,
-    design: Any,
-    x: Any,
+    simulator: Callable[[Array, Array], ArrayLike] | Program,
+    design: ArrayLike,
+    x: ArrayLike,
     *,
     executor: Executor | None = None,
     store: str | Path = "runs.db",
@@ -65,46 +65,33 @@ def campaign(
         One row a run and one column a parameter: ``oc.design(...)``, another pandas table, or an array.
     x
         The points of every run, (m, d); a vector is handed to the simulator as a vector.
-    executor
-        Any ``concurrent.futures.Executor``. Default: processes, or threads for an ``oc.Program``.
+    executor, cluster, jobs
+        Any ``concurrent.futures.Executor``, or the address of a Dask scheduler, ``"tcp://..."``. Default: processes, or
+        threads for an ``oc.Program``, ``jobs`` of them; as many as the cores that this process may use.
     store
         The SQLite file of the runs.
-    retries
-        How often a run that failed is tried again.
-    timeout
-        Seconds after which a run is ended, with all that it has started, and has failed.
+    retries, timeout
+        How often a run that failed is tried again, and after how many seconds a run is ended, with all that it has
+        started, and has failed.
     progress
         Show a bar with the time left, on a terminal.
-    jobs
-        Number of runs at a time; default: the cores that this process may use, or the executor's workers.
-    cluster
-        Address of a Dask scheduler, ``"tcp://..."``, instead of an executor.
-    retry
-        Try runs that had failed for good once more.
-    accept_changed
-        Go on with the store though the simulator's code is not what it was.
+    retry, accept_changed
+        Try runs that had failed for good once more; go on though the simulator's code is not what it was.
     parameter_names, input_names, outcome_names, units
         As for ``oc.RunTable``.
     """
     _check_settings(retries, timeout)
-    if isinstance(simulator, Simulator):
-        simulator = simulator.function
     plan = campaign_plan(simulator, design, x, parameter_names, input_names)
     names = campaign_outcome_names(simulator, outcome_names)
     _check_names(plan, names, units)
-    if isinstance(simulator, Program):
-        simulator.check(plan.parameter_names, here=cluster is None)
-    simulation = Simulation(
-        simulator, plan.x, np.ndim(x) == 1, plan.parameter_names, plan.input_names, timeout, campaign=uuid4().hex
-    )
+    simulation = _simulation(simulator, plan, np.ndim(x) == 1, timeout, here=cluster is None)
     with RunStore(store, write=True) as runs:
         runs.adopt(plan, accept_changed)
         tasks = runs.missing(plan, 1 + retries, retry)
         if tasks:
             with _workers(simulation, executor, jobs, cluster) as workers, progress_shown(progress):
                 _make(tasks, workers, runs, 1 + retries, simulation.campaign)
-        status = runs.status()
-        _report_failures(status, runs.path)
+        _report_failures(runs.status(), runs.path)
         return runs.table(names, dict(units or {}))
 
 
@@ -115,7 +102,7 @@ def campaign_status(store: str | Path) -> Status:
 
 
 def campaign_plan(
-    simulator: Any, design: Any, x: Any, parameter_names: Names = None, input_names: Names = None
+    simulator: object, design: ArrayLike, x: ArrayLike, parameter_names: Names = None, input_names: Names = None
 ) -> Plan:
     """The checked plan of a campaign."""
     if not callable(simulator) and not isinstance(simulator, Program):
@@ -130,6 +117,21 @@ def campaign_plan(
     parameters = checked_names(parameter_names, theta.shape[1], "parameter_names", "theta", design)
     inputs = checked_names(input_names, points.shape[1], "input_names", "x", x)
     return Plan(theta, points, parameters, inputs, simulator_identity(simulator))
+
+
+def _simulation(
+    simulator: Callable[[Array, Array], ArrayLike] | Program,
+    plan: Plan,
+    flat_x: bool,
+    timeout: float | None,
+    here: bool,
+) -> Simulation:
+    """What all runs share; ``here``: a program is started on this machine."""
+    if isinstance(simulator, Program):
+        simulator.check(plan.parameter_names, here)
+    elif isinstance(simulator, Simulator):
+        simulator = simulator.function
+    return Simulation(simulator, plan.x, flat_x, plan.parameter_names, plan.input_names, timeout, uuid4().hex)
 
 
 def _make(
@@ -211,7 +213,7 @@ def _check_names(plan: Plan, outcome_names: Names, units: Mapping[str, str] | No
     )
 
 
-def campaign_outcome_names(simulator: Any, given: Names) -> Names:
+def campaign_outcome_names(simulator: object, given: Names) -> Names:
     """Names that were given, or those of a program's columns."""
     if given is None and isinstance(simulator, Program) and simulator.columns is not None:
         names = [one for one in simulator.columns if isinstance(one, str)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -64,7 +64,7 @@ def design(
     return pd.DataFrame(theta, columns=list(known.names))
 
 
-def _parameters(given: Any) -> Parameters:
+def _parameters(given: Mapping[str, Distribution] | Parameters | Problem) -> Parameters:
     if isinstance(given, Problem):
         return given.parameters
     return given if isinstance(given, Parameters) else Parameters(given)
@@ -93,7 +93,7 @@ def _range(prior: Distribution, support: tuple[float, float]) -> tuple[float, fl
     return support[0] + (0 if closed[0] else hair), support[1] - (0 if closed[1] else hair)
 
 
-def _given_range(name: str, given: Any, support: tuple[float, float]) -> tuple[float, float]:
+def _given_range(name: str, given: Sequence[float], support: tuple[float, float]) -> tuple[float, float]:
     pair = as_floats(given, f"bounds of {name!r}")
     if pair.shape != (2,) or not np.isfinite(pair).all() or pair[0] >= pair[1]:
         raise InputError(f"bounds of {name!r} are {given!r}: give (low, high) with low < high")
@@ -105,7 +105,7 @@ def _given_range(name: str, given: Any, support: tuple[float, float]) -> tuple[f
     return float(pair[0]), float(pair[1])
 
 
-def _scattered(n: Any, p: int, kind: str, seed: int | None) -> Array:
+def _scattered(n: int | Sequence[int], p: int, kind: str, seed: int | None) -> Array:
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 1 <= n <= MOST_POINTS:
         raise InputError(f"n={n!r}: give the number of points of the design, from 1 to {MOST_POINTS}")
     try:
@@ -118,7 +118,7 @@ def _scattered(n: Any, p: int, kind: str, seed: int | None) -> Array:
     return np.asarray(qmc.Sobol(p, rng=rng).random_base2((int(n) - 1).bit_length())[:n])
 
 
-def _grid(n: Any, p: int) -> Array:
+def _grid(n: int | Sequence[int], p: int) -> Array:
     counts = [n] * p if isinstance(n, int | np.integer) else list(n) if np.iterable(n) else []
     whole = all(isinstance(count, int | np.integer) and not isinstance(count, bool) and count >= 1 for count in counts)
     if len(counts) != p or not whole:

@@ -43,7 +43,7 @@ def simulator_identity(simulator: object) -> Identity:
         return Identity(inner.name, _digest(inner.digest, *map(_value, bound)))
     code: Any = simulator if inspect.isroutine(simulator) or inspect.isclass(simulator) else type(simulator)
     name = f"{getattr(code, '__module__', '')}.{getattr(code, '__qualname__', type(simulator).__name__)}"
-    held: list[Any] = [*(getattr(code, "__defaults__", None) or ())]
+    held: list[object] = [*(getattr(code, "__defaults__", None) or ())]
     for cell in getattr(code, "__closure__", None) or ():
         with suppress(ValueError):  # a cell that is still empty
             held.append(cell.cell_contents)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, Names
 from ..errors import KEPT, FileError, InputError
 from ..execution.simulation import RunResult, RunTask
 from ..execution.sqlite_file import SqliteFile
@@ -222,7 +222,7 @@ class RunStore(SqliteFile):
             ).fetchall()
         return Status(counts.get("done", 0), counts.get("failed", 0), counts.get("missing", 0), seconds, errors)
 
-    def table(self, outcome_names: Any = None, units: dict[str, str] | None = None) -> RunTable:
+    def table(self, outcome_names: Names = None, units: dict[str, str] | None = None) -> RunTable:
         """The runs that were made, in the order of the design; failed ones are all NaN."""
         with self._plain_errors():
             parameters, inputs, packed, outcomes = self._one("SELECT parameters, inputs, x, outcomes FROM campaign")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from ..arrays import Array, BoolArray, IntArray, Names, as_columns, as_floats, checked_names
 from ..errors import FileError, InputError
@@ -45,9 +46,9 @@ class RunTable:
 
     def __init__(
         self,
-        theta: Any,
-        output: Any,
-        x: Any,
+        theta: ArrayLike,
+        output: ArrayLike,
+        x: ArrayLike,
         parameter_names: Names = None,
         input_names: Names = None,
         outcome_names: Names = None,
@@ -65,7 +66,7 @@ class RunTable:
         self.parameter_names, self.input_names, self.outcome_names = _all_names(
             (parameter_names, self.p, "parameter_names", "theta", theta),
             (input_names, self.d, "input_names", "x", x[0] if _per_run(x) else x),
-            (outcome_names, self.q, "outcome_names", "y", output[0] if _per_run(x) else None),
+            (outcome_names, self.q, "outcome_names", "y", output[0] if _per_run(x) and _per_run(output) else None),
         )
         self.units = _checked_units(units or {}, (*self.parameter_names, *self.input_names, *self.outcome_names))
         for array in (self.theta, *self._x, *self._output):
@@ -135,7 +136,7 @@ class RunTable:
         x = np.concatenate(self._x) if self.ragged else np.tile(self._x[0], (self.s, 1))
         return LongRuns(np.repeat(np.arange(self.s), self.points), x, np.concatenate(list(self._runs)))
 
-    def subset(self, rows: Any) -> RunTable:
+    def subset(self, rows: IntArray | BoolArray | Sequence[int] | slice | int) -> RunTable:
         """The table with some of the runs: numbers or a mask, ``runs.subset(runs.complete)`` for instance."""
         try:
             kept = np.atleast_1d(np.arange(self.s)[rows])
@@ -143,8 +144,8 @@ class RunTable:
             raise InputError(f"the table has {self.s} runs: {error}") from None
         if not kept.size:
             raise InputError("a table needs at least one run, and none is left")
-        output: Any = [self._output[i] for i in kept] if self.ragged else self._output[0][kept]
-        x: Any = [self._x[i] for i in kept] if self.ragged else self._x[0]
+        output: ArrayLike = [self._output[i] for i in kept] if self.ragged else self._output[0][kept]
+        x: ArrayLike = [self._x[i] for i in kept] if self.ragged else self._x[0]
         return RunTable(
             self.theta[kept], output, x, self.parameter_names, self.input_names, self.outcome_names, self.units
         )
@@ -252,12 +253,12 @@ class RunTable:
         return self._output if self.ragged else list(self._output[0])
 
 
-def _per_run(x: Any) -> bool:
+def _per_run(x: ArrayLike) -> TypeGuard[Sequence[ArrayLike]]:
     """Whether ``x`` is one array a run: a list of arrays, not of numbers or of rows of numbers."""
     return isinstance(x, list | tuple) and bool(x) and all(hasattr(one, "__array__") and np.ndim(one) for one in x)
 
 
-def _common_points(output: Any, x: Any, s: int) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+def _common_points(output: ArrayLike, x: ArrayLike, s: int) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     points, values = as_columns(x, "x"), as_floats(output, "output")
     if values.ndim == 2:
         values = values[..., None]
@@ -269,7 +270,7 @@ def _common_points(output: Any, x: Any, s: int) -> tuple[tuple[Array, ...], tupl
     return (points,), (values,)
 
 
-def _own_points(output: Any, x: Any, s: int) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+def _own_points(output: ArrayLike, x: Sequence[ArrayLike], s: int) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     if not isinstance(output, list | tuple | np.ndarray) or len(x) != s or len(output) != s:
         raise InputError(
             f"x is a list of {len(x)} arrays, each the points of one run: give one array a run ({s}) in x and in output"
@@ -322,7 +323,7 @@ def _floats_of(frame: pd.DataFrame, names: list[str]) -> Array:
     return np.stack([as_floats(frame[name], f"column {name!r}") for name in names], axis=-1)
 
 
-def _grouped(run: Any, parameters: Array) -> list[IntArray]:
+def _grouped(run: pd.Series | None, parameters: Array) -> list[IntArray]:
     """The rows of each run, in the order in which the runs appear."""
     if run is None:
         _, label = np.unique(parameters, axis=0, return_inverse=True)

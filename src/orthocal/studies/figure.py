@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -70,7 +68,7 @@ def _coverage_panel(axis: Axes, part: pd.DataFrame) -> None:
         axis.plot(row["paper_coverage_low"], level - SHIFT, "o", color=PAPERS, ms=4)
 
 
-def _range(axis: Axes, level: float, low: Any, high: Any, colour: str) -> None:
+def _range(axis: Axes, level: float, low: float, high: float, colour: str) -> None:
     # the markers show a range of no width
     axis.plot([low, high], [level] * 2, color=colour, lw=3, marker="o", ms=3)
 
