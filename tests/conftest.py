@@ -45,6 +45,6 @@ def pytest_pyfunc_call() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup() -> Generator[None, object, object]:
+def pytest_runtest_setup() -> Generator[None, object, object]:
     with skipped_without_extra():
         return (yield)
