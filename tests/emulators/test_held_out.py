@@ -9,6 +9,7 @@ from orthocal.errors import InputError
 
 
 def test_comparison():
+    pytest.importorskip("sklearn", reason="needs scikit-learn, the extra learn")
     comparison = oc.compare_emulators(table(), ["gp", QUICK["forest"]], folds=3)
     assert comparison.held_out == 60
     assert list(comparison.ranking.index) == ["gp", "forest"]

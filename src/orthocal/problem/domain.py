@@ -5,7 +5,7 @@ An integral over the domain is ``∫ h dP_x ≈ sum_r w_r h(x_r)`` with weights 
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,7 @@ class Rule(NamedTuple):
     weights: Array
 
 
+@runtime_checkable
 class Domain(Protocol):
     """A region with a measure on it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.stats import qmc, rv_continuous
@@ -22,6 +22,7 @@ STORED_BESIDE = {
 RESERVED_NAMES = frozenset(STORED_BESIDE) | {dim for dims in STORED_BESIDE.values() for dim in dims}
 
 
+@runtime_checkable
 class Distribution(Protocol):
     """What is needed of a prior; a frozen continuous ``scipy.stats`` distribution has it."""
 
@@ -137,8 +138,7 @@ def _checked_name(name: object) -> str:
 
 
 def _checked_range(name: str, prior: Distribution) -> tuple[float, float, float, float]:
-    complete = all(hasattr(prior, method) for method in ("logpdf", "ppf", "support"))
-    if not complete or isinstance(prior, type | rv_continuous):
+    if not isinstance(prior, Distribution) or isinstance(prior, type | rv_continuous):
         raise InputError(
             f"the prior of {name!r} is {type(prior).__name__}: give a frozen continuous "
             "scipy.stats distribution of one number, for instance scipy.stats.norm(0, 10)"

@@ -88,7 +88,7 @@ class Problem:
                 f"{cells} observations cannot determine {self.parameters.p} parameters: "
                 "give more data or fix some parameters"
             )
-        if domain is not None and not hasattr(domain, "rules"):
+        if domain is not None and not isinstance(domain, Domain):
             raise InputError(f"domain={domain!r}: give oc.Box(lower, upper) or oc.Points(nodes, weights)")
         self.domain_given = domain is not None
         self.domain = _bounding_box(self.data.x) if domain is None else domain

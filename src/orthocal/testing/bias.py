@@ -10,6 +10,7 @@ from scipy.stats import ks_2samp
 
 from ..arrays import Array
 from ..bias import BiasPrior, BiasSampler, Setting
+from ..bias.base import scales_noise
 from .base import require
 
 #: a true prior fails one of the two tests of distributions with this probability, for the seeds at hand
@@ -110,7 +111,7 @@ class _Check:
 
     def a_noise_scale_is_honoured(self) -> None:
         """Only of samplers that say so: an enormous scale takes the data away."""
-        if getattr(self._sampler, "takes_noise_scale", False):
+        if scales_noise(self._sampler):
             self._require_deaf(self._sampler, "noise scale", 1e12)
 
     def _require_deaf(self, sampler: BiasSampler, what: str, noise_scale: float | None = None) -> None:
