@@ -97,8 +97,8 @@ def _notes(problem: Problem, drawn: Draws) -> Notes:
     """Facts for ``check`` that cost calls of the simulator, or belong to the problem."""
     weakest = None
     if drawn.projection is not ProjectionKind.NONE:
-        functional = drawn.projection is ProjectionKind.FUNCTIONAL
-        weakest = (problem.sensitivity if functional else problem.sensitivity_at_data).weakest
+        finite = drawn.projection is ProjectionKind.FINITE
+        weakest = (problem.sensitivity_at_data if finite else problem.sensitivity).weakest
     return Notes(
         **vars(drawn.notes),
         quadrature_error=problem.quadrature_error if drawn.nodes_drawn else None,
@@ -117,7 +117,9 @@ def _notes(problem: Problem, drawn: Draws) -> Notes:
 def _curvature(problem: Problem, drawn: Draws) -> tuple[float, ...] | None:
     """``curvature_factors``, NaN where the loss has no minimum; None where they do not apply or cannot be found."""
     theta = drawn.theta.reshape(-1, drawn.theta.shape[-1])
-    if drawn.projection is ProjectionKind.NONE or not (theta.std(axis=0) > 0).all():
+    # the joint projection knows the curvature
+    known = drawn.projection in (ProjectionKind.NONE, ProjectionKind.JOINT)
+    if known or not (theta.std(axis=0) > 0).all():
         return None
     try:
         factors = curvature_factors(problem, theta, drawn.bias.mean(axis=(0, 1)))

@@ -27,10 +27,13 @@ COLLINEAR = 1e-6
 
 
 class ProjectionKind(StrEnum):
-    """Where the bias is orthogonal to the gradients: over the domain, on the data points, or nowhere."""
+    """Where the bias is orthogonal to the gradients: over the domain, on the data points, at the draw's own theta
+    over the domain, or nowhere.
+    """
 
     FUNCTIONAL = "functional"
     FINITE = "finite"
+    JOINT = "joint"
     NONE = "none"
 
 

@@ -14,7 +14,23 @@ from orthocal.examples import MODEL1, TWO_OUTCOMES
 from orthocal.testing import check_method
 
 #: every name that a method has
-NAMES = ("pgp", "pbart", "psoftbart", "pbmars", "pbnn", "ko", "ogp", "sgasp", "pcal", "none")
+NAMES = (
+    "gp",
+    "bart",
+    "softbart",
+    "bmars",
+    "bnn",
+    "pgp",
+    "pbart",
+    "psoftbart",
+    "pbmars",
+    "pbnn",
+    "ko",
+    "ogp",
+    "sgasp",
+    "pcal",
+    "none",
+)
 METHODS = {name: oc.methods.method_by_name(name) for name in NAMES} | {
     "finite": oc.methods.Projected(projection="finite"),
     "finite bart": oc.methods.Projected(oc.bias.BART(trees=10), "finite"),

@@ -98,26 +98,36 @@ class OutcomesBias:
                 'give noise_cov, or take "estimate"'
             )
         self._joint: JointGP | None = None
-        if self._coupled and self.gaussian and JointGP.possible(self._processes):
+        if self._coupled and self.gaussian and JointGP.possible(self.processes):
             self._joint = self.joint()
 
     @property
-    def _processes(self) -> list[GPSampler]:
+    def processes(self) -> list[GPSampler]:
+        """The samplers that are Gaussian processes."""
         return [sampler for sampler in self.samplers if isinstance(sampler, GPSampler)]
 
     @property
     def gaussian(self) -> bool:
         """Whether the bias of every outcome is a Gaussian process."""
-        return len(self._processes) == len(self.samplers)
+        return len(self.processes) == len(self.samplers)
 
-    def prior_roots(self) -> list[Array]:
-        """For each outcome L with L L' the prior covariance, rows at its data and nodes; Gaussian processes only."""
-        roots = (process.prior_root for process in self._processes)
-        return [root[rows] for root, rows in roots]
+    def prior_root(self) -> Array:
+        """L with L L' the prior covariance of all outcomes, (n + m, q, u), data first; Gaussian processes only."""
+        roots = [root[rows] for root, rows in (process.prior_root for process in self.processes)]
+        return self.in_order(_beside(roots))
+
+    def processes_at(self, white: Array) -> OutcomesState:
+        """The state of b = L w for draws w (c, u); Gaussian processes only."""
+        roots = [process.prior_root[0] for process in self.processes]
+        parts = np.split(white, np.cumsum([root.shape[1] for root in roots])[:-1], axis=1)
+        own = [part @ root.T for part, root in zip(parts, roots, strict=True)]
+        return self.gathered(
+            [(one, one[:, process.prior_root[1]]) for one, process in zip(own, self.processes, strict=True)]
+        )[0]
 
     def joint(self, pull: Array | None = None) -> JointGP:
         """The Gaussian processes of all outcomes at once; for ``pull`` see there."""
-        return JointGP(self._processes, [points.order[: self._n] for points in self._points], self._precision, pull)
+        return JointGP(self.processes, [points.order[: self._n] for points in self._points], self._precision, pull)
 
     def draw(
         self,
@@ -192,17 +202,20 @@ class OutcomesBias:
         else:
             if self._coupled or not self.gaussian:
                 return None
-            own = [process.covariance_factor() for process in self._processes]
-            ends = np.cumsum([factor.shape[1] for factor in own])
-            factors = [
-                np.pad(factor, ((0, 0), (end - factor.shape[1], ends[-1] - end)))
-                for factor, end in zip(own, ends, strict=True)
-            ]
+            factors = _beside([process.covariance_factor() for process in self.processes])
         return self.in_order(factors)[: self._n].reshape(self._n * len(factors), -1)
 
     def in_order(self, columns: list[Array]) -> Array:
         """One array a whitened outcome, rows as its sampler has them -> (n + m, q, ...), data points first."""
         return np.stack([rows[points.order] for rows, points in zip(columns, self._points, strict=True)], axis=1)
+
+
+def _beside(roots: list[Array]) -> list[Array]:
+    """Matrices as blocks of a diagonal: each with zeros where the others have their columns."""
+    ends = np.cumsum([root.shape[1] for root in roots])
+    return [
+        np.pad(root, ((0, 0), (end - root.shape[1], ends[-1] - end))) for root, end in zip(roots, ends, strict=True)
+    ]
 
 
 def stand_ins(x: Array, span: Array, values: Array, observed: BoolArray) -> Array:

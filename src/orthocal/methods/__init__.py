@@ -5,6 +5,7 @@ from .base import Draws as Draws
 from .base import Method as Method
 from .base import Plan as Plan
 from .base import method_by_name as method_by_name
+from .joint import Joint as Joint
 from .projected import Projected as Projected
 from .ko import KO as KO
 from .ogp import OGP as OGP

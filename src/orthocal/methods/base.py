@@ -30,10 +30,11 @@ class Plan(NamedTuple):
 
 
 class Drawn(StrEnum):
-    """What the samplers draw: the bias, or y_R, whose difference from the simulator is the bias."""
+    """What the samplers draw: the bias; y_R, from which the simulator is taken away; or y_R less the best fit."""
 
     BIAS = "bias"
     PROCESS = "process"
+    RESIDUAL = "residual"
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class RunNotes:
         Whether the memory of the theta step was looked for, and then ``theta_memory``, what was found.
     bias
         Findings of the bias samplers, one an outcome, as what JSON can store.
+    pareto_k, weighted_draws
+        Of importance weights for the prior of theta: their Pareto shape, and how many draws they are worth.
     """
 
     inner_steps: int | None = None
@@ -55,6 +58,8 @@ class RunNotes:
     remembers: bool = False
     theta_memory: float | None = None
     bias: tuple[dict[str, Any], ...] = ()
+    pareto_k: float | None = None
+    weighted_draws: float | None = None
 
 
 @dataclass(frozen=True)

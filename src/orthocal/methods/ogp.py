@@ -82,18 +82,9 @@ class _Constraint:
         # at the nodes, node by node: F of Cov(b | y) = F F', the prior's L, and the gain of E(b | y)
         self._factor = bias.in_order(self.joint.factors_at_points())[n:].reshape(m * q, -1)
         self._gain = bias.in_order(self.joint.gains_at_points())[n:].reshape(m * q, -1)
-        self._root = self._prior_root(n, m, q)
+        self._root = bias.prior_root()[n:].reshape(m * q, -1)
         self._weighted = problem.rule.weights[:, None, None] * problem.metric
         self._known: dict[bytes, Array] = {}
-
-    def _prior_root(self, n: int, m: int, q: int) -> Array:
-        """The prior's L at the nodes, (m q, sum of u_k)."""
-        roots = self._bias.prior_roots()
-        ends = np.cumsum([root.shape[1] for root in roots])
-        padded = [
-            np.pad(root, ((0, 0), (end - root.shape[1], ends[-1] - end))) for root, end in zip(roots, ends, strict=True)
-        ]
-        return self._bias.in_order(padded)[n:].reshape(m * q, -1)
 
     def columns(self, theta: Array) -> Array:
         """A at theta (c, p), (c, m q, p), scaled to gradients of length one: their length does not matter."""

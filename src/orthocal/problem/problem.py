@@ -160,6 +160,11 @@ class Problem:
         return self.simulator.required(self.data.x, self.theta_tilde)
 
     @cached_property
+    def fit_at_nodes(self) -> Array:
+        """f(x_r, theta_tilde) at the nodes, (m, q)."""
+        return self.simulator.required(self.rule.nodes, self.theta_tilde)
+
+    @cached_property
     def complete_y(self) -> Array:
         """y with the best fit's values in the missing cells, (n, q); nothing that follows depends on these."""
         return np.where(self.data.observed, self.data.y, self.fit)

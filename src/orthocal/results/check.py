@@ -11,10 +11,17 @@ from ..findings import Finding, Findings, Level
 from ..methods.base import KINDS
 from ..problem.noise import NoiseSource
 from ..problem.simulator import GradientKind
+from ..projection import ProjectionKind
 from .notes import Notes
 from .record import Record
 
 ORTHOGONALITY_LIMIT = 1e-10
+#: each draw's own theta is found by iteration
+JOINT_LIMIT = 1e-3
+#: importance weights with a larger Pareto shape are not to be relied on (Vehtari and others, JMLR 2024)
+PARETO_LIMIT = 0.7
+#: shares of draws on a bound, or at no clear minimum, that are worth a word, and a problem
+DRAW_LIMITS = 0.001, 0.05
 QUADRATURE_LIMIT = 0.02
 RHAT_LIMIT, ESS_LIMIT = 1.01, 400
 #: share of theta steps that may pass without any accepted proposal
@@ -29,6 +36,7 @@ def findings(record: Record) -> Findings:
     """All findings about a result."""
     parts = (
         _orthogonality,
+        _projected_draws,
         _sensitivity,
         _quadrature,
         _minima,
@@ -52,11 +60,39 @@ def _orthogonality(record: Record, notes: Notes) -> Iterator[Finding]:
         return
     error = float(record.values("sample_stats", "orthogonality_error").max())
     message = f"the bias is orthogonal to the simulator's gradients in every draw, to {error:.1g}"
-    if error < ORTHOGONALITY_LIMIT:
+    if error < (JOINT_LIMIT if record.projection is ProjectionKind.JOINT else ORTHOGONALITY_LIMIT):
         yield Finding("fine", "orthogonality", message)
     else:
         message = f"the bias of some draws is not orthogonal to the simulator's gradients (error {error:.1g})"
         yield Finding("problem", "orthogonality", message, "do not use these draws; please report this as a bug")
+
+
+def _projected_draws(record: Record, notes: Notes) -> Iterator[Finding]:
+    """Of the joint projection: draws without a clear theta, and the weights of theta's prior."""
+    if record.projection is not ProjectionKind.JOINT:
+        return
+    for name, words, advice in (
+        ("on_bound", "lie on a bound of the priors' support", "widen the prior, or read the bound as the answer"),
+        (
+            "stuck",
+            "have no clear minimum of the loss",
+            "the simulator may be rough or fail there: check it, or narrow the priors",
+        ),
+    ):
+        share = float(record.values("sample_stats", name).mean())
+        if share > DRAW_LIMITS[0]:
+            level: Level = "problem" if share > DRAW_LIMITS[1] else "note"
+            yield Finding(level, "projection", f"{share:.1%} of the draws {words}", advice)
+    if notes.pareto_k is not None:
+        size = notes.weighted_draws or 0.0
+        message = f"importance weights for the prior of theta: Pareto k {notes.pareto_k:.2f}, worth {size:.0f} draws"
+        if not notes.pareto_k <= PARETO_LIMIT or size < ESS_LIMIT:
+            advice = (
+                "the prior contradicts the data, or is far from Gaussian where they are: widen it, or take more draws"
+            )
+            yield Finding("problem", "prior of theta", message, advice)
+        else:
+            yield Finding("fine", "prior of theta", message)
 
 
 def _sensitivity(record: Record, notes: Notes) -> Iterator[Finding]:

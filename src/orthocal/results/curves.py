@@ -33,7 +33,7 @@ def domain_curves(predictor: Predictor, keep: IntArray, rng: np.random.Generator
     levels = norm.ppf((np.arange(NOISE_LEVELS) + 0.5) / NOISE_LEVELS)
     spread = values["mean"][:, :, None] + levels[:, None, None] * noise_sd
     values["observation"] = spread.reshape(len(spread), -1, *spread.shape[3:])
-    if record.projection is not ProjectionKind.NONE:
+    if record.projection in (ProjectionKind.FUNCTIONAL, ProjectionKind.FINITE):
         values["unprojected"] = predictor.unprojected_bias(grid, keep, rng)
     return xr.Dataset(
         {name: (("band", "point", "outcome"), central_band(value)) for name, value in values.items()},

@@ -52,6 +52,8 @@ class Predictor(NamedTuple):
         bias = self._unwhitened(raw)
         if self.record.drawn is Drawn.PROCESS:
             bias = bias - model
+        if self.record.drawn is Drawn.RESIDUAL:
+            bias = bias + self.simulator.required(x_new, self.record.constant("theta_tilde")) - model
         return _dataset(self.record, x_new, model, bias, self.record.noise_roots(keep), keep, rng)
 
     def unprojected_bias(self, x_new: Array, keep: IntArray, rng: np.random.Generator) -> Array:
@@ -77,7 +79,7 @@ class Predictor(NamedTuple):
 
     def _continuation(self, rng: np.random.Generator) -> Continuation:
         record = self.record
-        if record.projection is ProjectionKind.FUNCTIONAL:
+        if record.projection in (ProjectionKind.FUNCTIONAL, ProjectionKind.JOINT):
             tilde = record.constant("theta_tilde")
             return functional_continuation(lambda x: self.simulator.gradient(x, tilde), record.constant("whitener"))
         if "reference_state" not in record.data.children:

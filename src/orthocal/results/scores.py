@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 
 from ..arrays import Array, BoolArray
 from ..errors import InputError
+from ..methods.weights import pareto_smoothed
 from .record import Record
 
 #: probability of the intervals whose coverage is counted
@@ -132,19 +133,11 @@ def loo(record: Record) -> Loo:
 
 
 def _smoothed(density: Array, efficiency: float) -> tuple[Array, float]:
-    """Log weights 1 / p(y_i | draw), Pareto-smoothed, and k; NaN where no tail can be fitted."""
-    # slow to import
-    from arviz_stats.base import array_stats
-
+    """Log weights 1 / p(y_i | draw), Pareto-smoothed, and k."""
     if np.ptp(density) < 1e-12:
         # a row that says nothing, at x = 0 of a line through the origin for instance: all weights are the same
         return np.zeros_like(density), 0.0
-    try:
-        weights, pareto_k = array_stats.psislw(density, r_eff=efficiency)
-    except ValueError:
-        # fewer than 25 draws, or a chain that stands still
-        return -density, np.nan
-    return np.asarray(weights), float(pareto_k)
+    return pareto_smoothed(-density, efficiency)
 
 
 def log_likelihood(record: Record, observed: BoolArray) -> Array:

@@ -1,0 +1,155 @@
+"""Orthogonal calibration by the joint projection: regress, then project.
+
+    (1) regress   y = y_R(x) + e,  y_R = f(., theta_tilde) + G beta + b,  G the gradient at theta_tilde, b ~ any prior
+    (2) project   theta = argmin_t ∫ (y_R - f(., t))' W (y_R - f(., t)) dP_x,  b* = y_R - f(., theta), draw by draw
+
+With beta = theta - theta_tilde - lambda(b), lambda(b) the coefficients of the projection of b on G, a flat beta is a
+flat theta that is independent of b, and y = f(theta) + b* + e where f is linear. So a Gaussian prior of theta is one of
+beta + lambda(b); what is not Gaussian in the prior, and what curvature changes, is put right by importance weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..arrays import Array
+from ..bias import GP, BiasPrior
+from ..bias.base import ListedPrior
+from ..bias.joint_gp import JointGP
+from ..bias.outcomes import OutcomesBias, stand_ins
+from ..errors import InputError
+from ..problem.noise import NoiseSource
+from ..problem.problem import Problem
+from ..projection import ProjectionKind
+from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
+from .closest import Closest, closest
+from .covariance import padded_ends
+from .regress import Linear, Regressed, gaussian_draws, gibbs_draws
+from .weights import Weights, importance_weights
+
+#: numbers in the arrays of a block of draws that are projected together
+BLOCK = 20_000_000
+
+
+@listed_with_priors("")
+@dataclass(frozen=True)
+class Joint(ListedMethod):
+    """Calibration by projecting draws of the real process.
+
+    The draws keep the fit: f(theta) + b* is the draw of y_R. The simulator's curvature beside a large bias is taken
+    into account, because each draw has its own theta. For a Gaussian process the draws are independent; for other
+    priors they come from a Markov chain that never calls the simulator.
+
+    Parameters
+    ----------
+    bias
+        A prior on the bias, for instance ``oc.bias.GP(nu=1.5)``.
+    """
+
+    kind: ClassVar[str] = "joint"
+
+    bias: BiasPrior = field(default_factory=GP)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.bias, BiasPrior):
+            raise InputError(f"bias={self.bias!r}: give a prior on the bias, for instance oc.bias.GP(nu=1.5)")
+
+    def run(self, problem: Problem, plan: Plan) -> Draws:
+        # an error about the parameters comes before any long work
+        linear = Linear.of(problem)
+        bias = self._bias(problem)
+        if bias.gaussian and problem.noise.source is not NoiseSource.SAMPLED and JointGP.possible(bias.processes):
+            regressed = gaussian_draws(problem, plan, bias, linear)
+        else:
+            regressed = gibbs_draws(problem, plan, bias, linear)
+        found = _projected(problem, regressed)
+        weights = importance_weights(problem, found.theta, regressed, plan.rngs)
+        return _finished(problem, plan, bias, regressed, found, weights)
+
+    def words(self) -> str:
+        prior = self.bias
+        own = (
+            prior.words if isinstance(prior, ListedPrior) else f"The bias has the prior {prior.describe().get('kind')}"
+        )
+        return (
+            f"{own}. Draws of the real process, simulator and bias together, are projected, so {CLOSEST}, draw by draw."
+        )
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.kind, "bias": self.bias.describe()}
+
+    def _bias(self, problem: Problem) -> OutcomesBias:
+        data = problem.data
+        residual = stand_ins(data.x, problem.span, problem.complete_y - problem.fit, data.observed)
+        return OutcomesBias(
+            self.bias,
+            data.x,
+            problem.rule.nodes,
+            problem.span,
+            problem.noise,
+            problem.whiten(residual),
+            problem.gradient_at_data,
+        )
+
+
+def _projected(problem: Problem, regressed: Regressed) -> Closest:
+    """Step (2) for all draws, in blocks that fit into memory."""
+    real = problem.whiten(problem.fit_at_nodes) + regressed.at_nodes
+    each = max(1, BLOCK // (real[0].size * (problem.parameters.p + 2)))
+    spread = regressed.theta.std(axis=0)
+    blocks = [closest(problem, real[start : start + each], spread) for start in range(0, len(real), each)]
+    return Closest(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+
+
+def _finished(
+    problem: Problem, plan: Plan, bias: OutcomesBias, regressed: Regressed, found: Closest, weights: Weights
+) -> Draws:
+    """The draws in chains; each chain keeps its own, resampled where the weights say so."""
+    chains, draws = len(plan.rngs), plan.draws
+    rows = weights.rows
+
+    def by_chain(values: Array) -> Array:
+        return np.asarray(values[rows].reshape(chains, draws, *values.shape[1:]))
+
+    real = problem.whiten(problem.fit) + regressed.at_data
+    precision = regressed.noise_precision
+    misfit = problem.whiten(problem.complete_y) - real
+    rest = problem.noise.precision if precision is None else precision[:, None]
+    density = -0.5 * np.einsum(
+        "snk,snkl,snl->s", misfit, np.broadcast_to(rest, (*misfit.shape, misfit.shape[2])), misfit
+    )
+    records = {name: np.concatenate(padded_ends(values)) for name, values in regressed.records.items()}
+    share = {"on_bound": found.on_bound, "stuck": found.stuck}
+    return Draws(
+        theta=by_chain(found.theta),
+        model=problem.unwhiten(by_chain(found.model)),
+        bias=problem.unwhiten(by_chain(real - found.model)),
+        stats={
+            "lp": by_chain(density),
+            "acceptance_rate": np.ones((chains, draws)),
+            "orthogonality_error": by_chain(found.error),
+            "loss": by_chain(found.loss),
+            **{name: by_chain(value.astype(float)) for name, value in share.items()},
+        },
+        projection=ProjectionKind.JOINT,
+        coefficient=-by_chain(regressed.beta),
+        noise_cov=None if precision is None else _covariances(problem, by_chain(precision)),
+        bias_state={name: by_chain(values) for name, values in records.items()},
+        samplers=bias.samplers,
+        nodes_drawn=True,
+        drawn=Drawn.RESIDUAL,
+        notes=RunNotes(
+            bias=tuple(sampler.findings() for sampler in bias.samplers),
+            pareto_k=weights.pareto_k,
+            weighted_draws=weights.effective,
+        ),
+    )
+
+
+def _covariances(problem: Problem, precision: Array) -> Array:
+    """Sigma_F in the outcomes' units from whitened precisions (c, s, q, q)."""
+    back = problem.noise.unwhitener
+    return np.asarray(back @ np.linalg.inv(precision) @ back.T)

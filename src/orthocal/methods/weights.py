@@ -1,0 +1,67 @@
+"""Importance weights: what the prior of theta has beyond the Gaussian that the draws were made with."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import Array, IntArray
+from ..problem.problem import Problem
+from .regress import Linear, Regressed
+
+#: log weights that differ by less than this are all the same
+NO_DIFFERENCE = 1e-3
+
+
+class Weights(NamedTuple):
+    """Which draws to keep, (s,), some more than once; the weights' Pareto shape, and how many draws they are worth.
+
+    The last two are None where all weights are the same.
+    """
+
+    rows: IntArray
+    pareto_k: float | None
+    effective: float | None
+
+
+def importance_weights(
+    problem: Problem, theta: Array, regressed: Regressed, rngs: list[np.random.Generator]
+) -> Weights:
+    """Resample draws, chain by chain, by pi(theta) over the Gaussian prior of their linearised theta."""
+    rows = np.arange(len(theta), dtype=np.intp)
+    log_weights = problem.parameters.log_prior(theta)
+    if regressed.with_prior:
+        linear = Linear.of(problem)
+        moved = regressed.theta - problem.theta_tilde
+        log_weights = log_weights - (moved @ linear.pull - 0.5 * moved**2 @ linear.precision)
+    if np.ptp(log_weights) < NO_DIFFERENCE:
+        return Weights(rows, None, None)
+    smoothed, pareto_k = pareto_smoothed(log_weights)
+    weights = np.exp(smoothed - smoothed.max())
+    weights /= weights.sum()
+    each = len(rows) // len(rngs)
+    kept = []
+    for c, rng in enumerate(rngs):
+        own = weights[c * each : (c + 1) * each]
+        # one uniform for all places: the least noise that resampling can add
+        places = (rng.random() + np.arange(each)) / each
+        chosen = np.searchsorted(np.cumsum(own / own.sum()), places)
+        kept.append(c * each + rng.permutation(np.minimum(chosen, each - 1)))
+    return Weights(np.concatenate(kept).astype(np.intp), pareto_k, float(1 / np.sum(weights**2)))
+
+
+def pareto_smoothed(log_weights: Array, efficiency: float = 1.0) -> tuple[Array, float]:
+    """Log weights with a smoothed tail, and its shape k (Vehtari and others, JMLR 2024), NaN where there is no tail.
+
+    ``efficiency`` is that of the draws, effective ones over all.
+    """
+    # slow to import
+    from arviz_stats.base import array_stats
+
+    try:
+        smoothed, pareto_k = array_stats.psislw(-log_weights, r_eff=efficiency)
+    except ValueError:
+        # fewer than 25 draws, or a chain that stands still
+        return log_weights, np.nan
+    return np.asarray(smoothed), float(pareto_k)
