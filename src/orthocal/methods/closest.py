@@ -151,26 +151,40 @@ class _Search:
         (count, _), p = self._target.shape, len(self._tilde)
         d, missed = np.zeros((count, p)), np.zeros_like(self._target)
         self._model = np.full((count, self._problem.data.n, self._problem.data.q), np.nan)
-        correction, settled, known = _Correction(p), np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+        correction = _Correction(p)
+        settled, known, blocked = np.zeros((3, count), dtype=bool)
         for number in range(MOST_ROUNDS):
             moving = np.flatnonzero(~settled)
             new = self._minimised(d[moving], self._target[moving] - missed[moving], correction)
+            # where the simulator has failed, half way back towards theta_tilde, where it works
+            new = np.where(blocked[moving, None], 0.5 * d[moving], new)
             exact, at_data = self._simulated(self._inside(new))
-            # a theta at which the simulator fails is given up half way to where it works
-            failed = np.asarray(~np.isfinite(exact).all(axis=1))
-            d[moving] = np.where(failed[:, None], 0.5 * (new + d[moving]), new)
-            works = moving[~failed]
-            missed[works] = exact[~failed] - self._expansion.at(d[works])
-            self._model[works] = at_data[~failed]
-            known[works] = True
+            works = np.isfinite(exact).all(axis=1)
+            d[moving] = new
+            blocked[moving[~works]] = True
+            moved = moving[works]
+            missed[moved] = exact[works] - self._expansion.at(d[moved])
+            self._model[moved] = at_data[works]
+            known[moved] = True
             unit = self._unit(d)
             if number < LEARNING_ROUNDS:
                 correction = correction.learnt(d[known], missed[known], unit)
-            _, gradient, hessian = self._slopes(d[works], self._target[works] - missed[works], correction)
-            settled[works] = np.abs(self._newton(d[works], gradient, hessian)).max(axis=1) < SETTLED * unit
+            _, gradient, hessian = self._slopes(d[moved], self._target[moved] - missed[moved], correction)
+            step = np.abs(self._newton(d[moved], gradient, hessian)).max(axis=1)
+            settled[moved] = blocked[moved] | (step < SETTLED * unit)
             if settled.all():
                 break
+        self._give_up(d, missed, known)
+        settled &= ~blocked
         return self._verified(d, missed, correction, settled)
+
+    def _give_up(self, d: Array, missed: Array, known: BoolArray) -> None:
+        """A draw for which the simulator has never worked stays at theta_tilde, and counts as stuck."""
+        lost = ~known
+        if lost.any():
+            exact, at_data = self._simulated(self._tilde[None])
+            d[lost], missed[lost] = 0.0, exact[0] - self._expansion.value
+            self._model[lost] = at_data[0]
 
     def _inside(self, d: Array) -> Array:
         """theta at d, inside of the support."""

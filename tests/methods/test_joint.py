@@ -1,0 +1,101 @@
+"""The joint projection where it differs from Algorithm 1: a curved simulator, bounds, priors that are not Gaussian.
+
+Exact laws of linear simulators are in ``tests/exact/test_joint.py``; every prior goes through ``tests/contract``.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import orthocal as oc
+from orthocal.methods.closest import closest
+
+N = 200
+X = (np.arange(N) + 0.5) / N
+
+
+def wave(x):
+    return np.sqrt(2) * np.sin(2 * np.pi * x), np.sqrt(2) * np.cos(2 * np.pi * x)
+
+
+def curved(x, theta):
+    """f = a t + e t^2 / 2 with a and e orthonormal: for y_R = s e the right sd is noise / sqrt(n) / (1 - s)."""
+    a, e = wave(x)
+    return a * theta[0] + e * theta[0] ** 2 / 2
+
+
+def curved_problem(size, seed, simulator=curved, prior=None):
+    y = size * wave(X)[1] + 0.1 * np.random.default_rng(seed).standard_normal(N)
+    domain = oc.Box(0, 1, nodes=40)
+    return oc.Problem(X, y, simulator, {"t": prior or stats.norm(0, 10)}, domain=domain, noise_cov=0.01, starts=4)
+
+
+@pytest.mark.parametrize("size", [-0.5, 0.5])
+def test_the_curvature_beside_a_bias_is_in_the_width(size):
+    """A posterior's sd depends on its data by a few percent: over three data sets 8 % is three times that."""
+    exact = 0.1 / np.sqrt(N) / (1 - size)
+    posteriors = [oc.calibrate(curved_problem(size, seed), "gp", seed=1, progress=False) for seed in range(3)]
+    assert np.mean([one.theta.std() for one in posteriors]) == pytest.approx(exact, rel=0.08)
+    assert all(one.data["sample_stats"]["orthogonality_error"].max() < 1e-6 for one in posteriors)
+    assert all(one.record.notes.simulator_calls < 4 * one.theta.size for one in posteriors)
+    assert not [finding for finding in posteriors[0].check() if finding.topic == "curvature"]
+
+
+def test_the_projection_at_the_best_fit_alone_is_half_as_wide():
+    """The negative control: Algorithm 1 on the same data."""
+    posterior = oc.calibrate(curved_problem(0.5, 0), "pgp", draws=500, seed=1, progress=False)
+    assert posterior.theta.std() < 0.6 * 0.01414
+
+
+def test_every_theta_is_the_minimum_of_its_own_loss():
+    """Against a scan of the loss, for draws of a real process that is far from what the simulator can do."""
+    problem = curved_problem(0.5, 0)
+    nodes = problem.rule.nodes[:, 0]
+    rng = np.random.default_rng(2)
+    a, e = wave(nodes)
+    real = (rng.normal(0, 0.3, (20, 1)) * a + rng.normal(0.4, 0.1, (20, 1)) * e) / 0.1
+    found = closest(problem, real[:, :, None], np.array([0.1]))
+    grid = np.linspace(-1.5, 1.5, 6001)
+    models = np.stack([curved(nodes, [t]) for t in grid]) / 0.1
+    losses = np.einsum("m,sgm->sg", problem.rule.weights, (real[:, None] - models) ** 2)
+    np.testing.assert_allclose(found.theta[:, 0], grid[losses.argmin(axis=1)], atol=5e-4)
+    assert not found.stuck.any()
+    assert (found.loss <= losses.min(axis=1) * (1 + 1e-6)).all()
+
+
+def test_draws_beyond_a_bound_stay_on_it_and_are_counted():
+    problem = curved_problem(0.0, 0, prior=stats.uniform(0.005, 1))
+    posterior = oc.calibrate(problem, "gp", draws=200, seed=1, progress=False)
+    assert posterior.theta.min() >= 0.005
+    share = posterior.data["sample_stats"]["on_bound"].values.mean()
+    assert 0.05 < share < 1
+    assert any(finding.topic == "projection" and "bound" in finding.message for finding in posterior.check().problems)
+
+
+def test_a_prior_that_is_not_gaussian_is_put_right_by_weights():
+    """Against the product of the flat posterior, which is Gaussian here, and the prior, on a grid."""
+    line = lambda x, theta: wave(x)[0] * theta[0]  # noqa: E731
+    bias = oc.methods.Joint(oc.bias.GP(1.5, 0.1, 0.3))
+    flat = oc.calibrate(curved_problem(0.3, 1, line, stats.uniform(-5, 10)), bias, seed=1, progress=False)
+    prior = stats.t(3, loc=flat.theta.mean() + 0.01, scale=0.005)
+    posterior = oc.calibrate(curved_problem(0.3, 1, line, prior), bias, seed=1, progress=False)
+    grid = np.linspace(-0.1, 0.1, 20001)
+    density = stats.norm(flat.theta.mean(), flat.theta.std()).pdf(grid) * prior.pdf(grid)
+    mean = np.sum(grid * density) / density.sum()
+    sd = np.sqrt(np.sum((grid - mean) ** 2 * density) / density.sum())
+    # the flat posterior itself is known from 4000 draws: five of the errors of both
+    assert posterior.theta.mean() == pytest.approx(mean, abs=5 * 0.007 / np.sqrt(2000))
+    assert posterior.theta.std() == pytest.approx(sd, rel=0.1)
+    assert posterior.record.notes.pareto_k < 0.7
+
+
+def test_a_simulator_that_fails_on_the_way_is_survived():
+    def fragile(x, theta):
+        return curved(x, theta) if theta[0] < 0.02 else np.full(len(x), np.nan)
+
+    posterior = oc.calibrate(curved_problem(0.0, 0, fragile), "gp", draws=200, seed=1, progress=False)
+    assert np.isfinite(posterior.theta).all()
+    assert posterior.theta.max() < 0.02
+    assert np.isfinite(posterior.data["posterior"]["model"].values).all()
+    assert any("taken as impossible" in finding.message for finding in posterior.check())
+    assert any("no clear minimum" in finding.message for finding in posterior.check().problems)
