@@ -153,7 +153,7 @@ def test_what_is_wrong_is_said_in_one_message(case):
         ({"seed": -1}, "seed=-1"),
         ({"seed": 1.5}, "seed=1.5"),
         ({"seed": [1, 2]}, "seed="),
-        ({"method": "nonsense"}, "no method 'nonsense': choose one of pgp"),
+        ({"method": "nonsense"}, "no method 'nonsense': choose one of gp, bart"),
         ({"method": oc.methods.Projected}, "method="),
         ({"problem": "problem"}, "give an oc.Problem"),
     ],
