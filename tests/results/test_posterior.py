@@ -8,6 +8,7 @@ import xarray as xr
 from scipy import stats
 
 import orthocal as oc
+from helpers import largest_error
 from orthocal.errors import FileError, InputError
 from orthocal.examples import MODEL1, MODEL2
 
@@ -32,6 +33,16 @@ def test_schema(posterior):
     assert {"orthogonality_error", "acceptance_rate", "lp"} <= set(data["sample_stats"].data_vars)
     assert data.attrs["seed"] == "4"
     assert json.loads(data.attrs["versions"])["numpy"] == np.__version__
+
+
+def test_orthogonality_holds_in_every_draw(posterior):
+    assert largest_error(posterior) < 1e-10
+
+
+def test_stored_model_is_the_simulator_at_theta(posterior):
+    x = posterior.data["constant_data"]["x"].values
+    model = posterior.data["posterior"]["model"].values[1, 17, :, 0]
+    np.testing.assert_allclose(model, MODEL2.simulator(x, posterior.theta[1, 17]), rtol=1e-12)
 
 
 def test_log_density_is_that_of_theta_given_the_bias(posterior):

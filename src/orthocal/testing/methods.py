@@ -89,7 +89,7 @@ class _Check:
         for problem, result in zip(self._problems, self._results, strict=True):
             require(bool(problem.parameters.inside(result.theta).all()), "a draw lies outside of the prior's support")
             expected = problem.simulator.batch(problem.data.x, result.theta.reshape(-1, problem.parameters.p))
-            kept = np.allclose(result.model.reshape(expected.shape), expected)
+            kept = np.allclose(result.model.reshape(expected.shape), expected, rtol=1e-10, atol=1e-12)
             require(kept, "model is not the simulator at theta, in the outcomes' units")
 
     def determinism(self) -> None:
