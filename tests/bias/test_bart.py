@@ -121,6 +121,7 @@ def test_geweke():
     assert np.max(np.abs(geweke_scores())) < 5
 
 
+@pytest.mark.slow
 def test_geweke_notices_a_wrong_sampler():
     """Negative control: leaves drawn with a wrong variance."""
 

@@ -194,6 +194,7 @@ def test_geweke(geweke_problem):
     assert np.max(np.abs(geweke_scores(geweke_problem))) < 5
 
 
+@pytest.mark.slow
 def test_geweke_notices_leaves_of_a_wrong_variance(geweke_problem):
     """Negative control."""
 

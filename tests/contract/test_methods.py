@@ -32,6 +32,11 @@ NAMES = (
     "none",
 )
 METHODS = {name: oc.methods.method_by_name(name) for name in NAMES} | {
+    # small ones: the suite is about the methods
+    "bnn": oc.methods.Joint(oc.bias.BNN(hidden=5, leapfrogs=4)),
+    "pbnn": oc.methods.Projected(oc.bias.BNN(hidden=5, leapfrogs=4)),
+    "softbart": oc.methods.Joint(oc.bias.SoftBART(trees=10)),
+    "psoftbart": oc.methods.Projected(oc.bias.SoftBART(trees=10)),
     "finite": oc.methods.Projected(projection="finite"),
     "finite bart": oc.methods.Projected(oc.bias.BART(trees=10), "finite"),
     "cut": oc.methods.Projected(feedback=False),

@@ -95,7 +95,11 @@ def test_two_parameters_with_replicates(d, projection):
     assert largest_error(posterior) < 1e-10
 
 
-@pytest.mark.parametrize("kernel", [oc.kernels.AdaptiveMetropolis(), oc.kernels.Slice(), oc.kernels.HMC()], ids=repr)
+@pytest.mark.parametrize(
+    "kernel",
+    [oc.kernels.AdaptiveMetropolis(), oc.kernels.Slice(), pytest.param(oc.kernels.HMC(), marks=pytest.mark.slow)],
+    ids=repr,
+)
 def test_other_kernels_have_the_same_law(kernel):
     """Matern 1/2 is where inexact theta steps show most."""
     x, y = MODEL1.simulate(np.random.default_rng(0))
