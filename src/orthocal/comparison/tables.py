@@ -17,27 +17,7 @@ from .fits import HeldOut
 
 @dataclass(frozen=True)
 class Compared:
-    """Posteriors of one problem by several methods.
-
-    Attributes
-    ----------
-    methods
-        Label -> method, all that were asked for, in their order.
-    posteriors
-        Label -> posterior from all data.
-    failures
-        Label -> why a method cannot do the problem. One that failed in a fold only has a posterior, but no scores.
-    held_out
-        Label -> scores of every cell of y from the fit that had not seen it.
-    fold_of_row
-        The fold in which each row was held out, (n,); the same for every method. None without folds.
-    with_loo
-        Whether the page and the printed tables include leave-one-out; ``loo()`` works in any case.
-    preparation
-        Seconds and simulator calls that all methods share: the noise, the search for the best fit, gradients.
-    seed
-        Of the folds and of every fit.
-    """
+    """What ``Comparison`` holds, which explains it, and its tables: no words, figures or pages."""
 
     methods: dict[str, Method]
     posteriors: dict[str, Posterior]
