@@ -11,6 +11,7 @@ if _TYPE_CHECKING:
     from . import errors as errors
     from . import examples as examples
     from . import kernels as kernels
+    from . import losses as losses
     from . import methods as methods
     from .calibration import calibrate as calibrate
     from .comparison import Comparison as Comparison
@@ -74,7 +75,7 @@ _PUBLIC = {
         "design",
     ),
 }
-_FAMILIES = ("bias", "emulators", "errors", "examples", "kernels", "methods")
+_FAMILIES = ("bias", "emulators", "errors", "examples", "kernels", "losses", "methods")
 _PLACES = {name: place for place, names in _PUBLIC.items() for name in names}
 
 __all__ = [*_PLACES, *_FAMILIES]

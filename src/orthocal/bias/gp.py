@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -37,6 +37,9 @@ class GP(ListedPrior):
         residual at theta_tilde.
     lengthscale
         A number, or one an input; None chooses one an input by marginal likelihood.
+    hyperparameters
+        What happens to an sd and length-scales that are not given: ``"marginal-likelihood"`` chooses them,
+        ``"sample"`` draws them together with theta, with the priors of ``oc.methods.KO`` (``oc.methods.Joint`` only).
     """
 
     name: ClassVar[str] = "gp"
@@ -45,9 +48,11 @@ class GP(ListedPrior):
     nu: float = 1.5
     sd: float | None = None
     lengthscale: Any = None
+    hyperparameters: Literal["marginal-likelihood", "sample"] = "marginal-likelihood"
 
     def __post_init__(self) -> None:
         check_smoothness(self.nu)
+        check_hyperparameters(self.hyperparameters)
         if self.sd is not None and not (isinstance(self.sd, Real) and 0 < self.sd < np.inf):
             raise InputError(f"sd={self.sd}: the prior sd of the bias is a positive number, or None")
         if self.lengthscale is not None:
@@ -68,7 +73,17 @@ class GP(ListedPrior):
             message = f"a jitter of {findings['jitter']:.0e} of its variance was needed"
             yield Finding("note", "bias prior", message, "points may lie too close together for so smooth a prior")
 
+    @property
+    def sampled(self) -> bool:
+        """Whether there are hyperparameters to sample."""
+        return self.hyperparameters == "sample" and (self.sd is None or self.lengthscale is None)
+
     def prepare(self, setting: Setting) -> GPSampler:
+        if self.sampled:
+            raise InputError(
+                'oc.bias.GP(hyperparameters="sample") is for oc.methods.Joint: this method needs them fixed, take '
+                '"marginal-likelihood"'
+            )
         d = setting.x.shape[1]
         length = None
         if self.lengthscale is not None:
@@ -102,7 +117,13 @@ class GP(ListedPrior):
             "nu": _json_number(self.nu),
             "sd": None if self.sd is None else float(self.sd),
             "lengthscale": length,
+            **({"hyperparameters": "sample"} if self.hyperparameters == "sample" else {}),
         }
+
+
+def check_hyperparameters(hyperparameters: str) -> None:
+    if hyperparameters not in ("marginal-likelihood", "sample"):
+        raise InputError(f'hyperparameters={hyperparameters!r}: give "marginal-likelihood" or "sample"')
 
 
 class GPSampler:

@@ -78,6 +78,11 @@ class Draws:
         Coefficients of what the projection took away, (c, s, p).
     directions
         Of the finite projection: what a coefficient of one takes away at the data points, whitened, (n, q, p).
+    prior_shift, unshifted
+        Where theta's prior was put in after the regression: what it added to theta, and theta - theta_tilde before
+        that, both for a linear simulator, (c, s, p).
+    bias_square, process_square
+        ∫ b_k^2 dP_x and the variance of y_R over the domain, (c, s, q), where the method knows them.
     noise_cov
         Sigma_F, (c, s, q, q), where it is sampled.
     bias_state
@@ -97,6 +102,10 @@ class Draws:
     projection: ProjectionKind = ProjectionKind.NONE
     coefficient: Array | None = None
     directions: Array | None = None
+    prior_shift: Array | None = None
+    unshifted: Array | None = None
+    bias_square: Array | None = None
+    process_square: Array | None = None
     noise_cov: Array | None = None
     bias_state: dict[str, Array] = field(default_factory=dict)
     reference_state: dict[str, Array] = field(default_factory=dict)

@@ -21,13 +21,14 @@ from ..bias.base import ListedPrior
 from ..bias.joint_gp import JointGP
 from ..bias.outcomes import OutcomesBias, stand_ins
 from ..errors import InputError
+from ..losses import Chosen, Loss, OwnLoss, chosen_loss
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from ..projection import ProjectionKind
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .closest import Closest, closest
-from .covariance import padded_ends
 from .regress import Linear, Regressed, gaussian_draws, gibbs_draws
+from .regress_sampled import sampled_draws
 from .weights import Weights, importance_weights
 
 #: numbers in the arrays of a block of draws that are projected together
@@ -47,27 +48,37 @@ class Joint(ListedMethod):
     ----------
     bias
         A prior on the bias, for instance ``oc.bias.GP(nu=1.5)``.
+    loss
+        What "closest" means: ``"squared"``, ``"absolute"``, ``oc.losses.Huber(k)``, or a function that takes residuals
+        at the nodes (m, q), in the outcomes' units, to a number. A function of two arguments is given the nodes'
+        weights (m,) too.
     """
 
     kind: ClassVar[str] = "joint"
 
     bias: BiasPrior = field(default_factory=GP)
+    loss: Chosen = "squared"
 
     def __post_init__(self) -> None:
+        chosen_loss(self.loss)
         if not isinstance(self.bias, BiasPrior):
             raise InputError(f"bias={self.bias!r}: give a prior on the bias, for instance oc.bias.GP(nu=1.5)")
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
         # an error about the parameters comes before any long work
         linear = Linear.of(problem)
+        regressed = self._regressed(problem, plan, linear)
+        found = _projected(problem, regressed, chosen_loss(self.loss))
+        weights = importance_weights(problem, found.theta, regressed, plan.rngs)
+        return _finished(problem, plan, regressed, found, weights)
+
+    def _regressed(self, problem: Problem, plan: Plan, linear: Linear) -> Regressed:
+        if isinstance(self.bias, GP) and self.bias.sampled:
+            return sampled_draws(problem, plan, self.bias, linear)
         bias = self._bias(problem)
         if bias.gaussian and problem.noise.source is not NoiseSource.SAMPLED and JointGP.possible(bias.processes):
-            regressed = gaussian_draws(problem, plan, bias, linear)
-        else:
-            regressed = gibbs_draws(problem, plan, bias, linear)
-        found = _projected(problem, regressed)
-        weights = importance_weights(problem, found.theta, regressed, plan.rngs)
-        return _finished(problem, plan, bias, regressed, found, weights)
+            return gaussian_draws(problem, plan, bias, linear)
+        return gibbs_draws(problem, plan, bias, linear)
 
     def words(self) -> str:
         prior = self.bias
@@ -79,7 +90,7 @@ class Joint(ListedMethod):
         )
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": self.kind, "bias": self.bias.describe()}
+        return {"kind": self.kind, "bias": self.bias.describe(), "loss": chosen_loss(self.loss).describe()}
 
     def _bias(self, problem: Problem) -> OutcomesBias:
         data = problem.data
@@ -95,18 +106,16 @@ class Joint(ListedMethod):
         )
 
 
-def _projected(problem: Problem, regressed: Regressed) -> Closest:
+def _projected(problem: Problem, regressed: Regressed, loss: Loss | OwnLoss) -> Closest:
     """Step (2) for all draws, in blocks that fit into memory."""
     real = problem.whiten(problem.fit_at_nodes) + regressed.at_nodes
     each = max(1, BLOCK // (real[0].size * (problem.parameters.p + 2)))
-    spread = regressed.theta.std(axis=0)
-    blocks = [closest(problem, real[start : start + each], spread) for start in range(0, len(real), each)]
+    spread = regressed.moved.std(axis=0)
+    blocks = [closest(problem, real[start : start + each], spread, loss) for start in range(0, len(real), each)]
     return Closest(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
 
-def _finished(
-    problem: Problem, plan: Plan, bias: OutcomesBias, regressed: Regressed, found: Closest, weights: Weights
-) -> Draws:
+def _finished(problem: Problem, plan: Plan, regressed: Regressed, found: Closest, weights: Weights) -> Draws:
     """The draws in chains; each chain keeps its own, resampled where the weights say so."""
     chains, draws = len(plan.rngs), plan.draws
     rows = weights.rows
@@ -115,14 +124,13 @@ def _finished(
         return np.asarray(values[rows].reshape(chains, draws, *values.shape[1:]))
 
     real = problem.whiten(problem.fit) + regressed.at_data
-    precision = regressed.noise_precision
+    precision, shift = regressed.noise_precision, regressed.shift
     misfit = problem.whiten(problem.complete_y) - real
     rest = problem.noise.precision if precision is None else precision[:, None]
     density = -0.5 * np.einsum(
         "snk,snkl,snl->s", misfit, np.broadcast_to(rest, (*misfit.shape, misfit.shape[2])), misfit
     )
-    records = {name: np.concatenate(padded_ends(values)) for name, values in regressed.records.items()}
-    share = {"on_bound": found.on_bound, "stuck": found.stuck}
+    share = {"on_bound": found.on_bound, "stuck": found.stuck, "elsewhere": found.elsewhere}
     return Draws(
         theta=by_chain(found.theta),
         model=problem.unwhiten(by_chain(found.model)),
@@ -130,19 +138,24 @@ def _finished(
         stats={
             "lp": by_chain(density),
             "acceptance_rate": np.ones((chains, draws)),
+            **{name: by_chain(value) for name, value in regressed.stats.items()},
             "orthogonality_error": by_chain(found.error),
             "loss": by_chain(found.loss),
             **{name: by_chain(value.astype(float)) for name, value in share.items()},
         },
         projection=ProjectionKind.JOINT,
         coefficient=-by_chain(regressed.beta),
+        prior_shift=None if shift is None else by_chain(shift),
+        unshifted=None if shift is None else by_chain(regressed.moved - shift),
+        bias_square=by_chain(found.bias_square),
+        process_square=by_chain(found.process_square),
         noise_cov=None if precision is None else _covariances(problem, by_chain(precision)),
-        bias_state={name: by_chain(values) for name, values in records.items()},
-        samplers=bias.samplers,
+        bias_state={name: by_chain(values) for name, values in regressed.records.items()},
+        samplers=regressed.samplers,
         nodes_drawn=True,
         drawn=Drawn.RESIDUAL,
         notes=RunNotes(
-            bias=tuple(sampler.findings() for sampler in bias.samplers),
+            bias=tuple(sampler.findings() for sampler in regressed.samplers),
             pareto_k=weights.pareto_k,
             weighted_draws=weights.effective,
         ),

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..arrays import Array, matrix_root
 from ..bias import GP
+from ..bias.gp import check_hyperparameters
 from ..bias.joint_gp import JointGP
 from ..bias.outcomes import OutcomesBias
-from ..errors import InputError
 from ..problem.problem import Problem
 from .base import Draws, ListedMethod, Plan, listed
 from .ko_sampled import sample_with_hyperparameters
@@ -55,8 +55,7 @@ class KO(ListedMethod):
 
     def __post_init__(self) -> None:
         self._prior()
-        if self.hyperparameters not in ("marginal-likelihood", "sample"):
-            raise InputError(f'hyperparameters={self.hyperparameters!r}: give "marginal-likelihood" or "sample"')
+        check_hyperparameters(self.hyperparameters)
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
         # with both given there is nothing to sample

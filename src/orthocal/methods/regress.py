@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from ..arrays import Array
+from ..bias.base import BiasSampler
 from ..bias.outcomes import OutcomesBias, OutcomesState
 from ..kernels.warmup import run_chains
 from ..problem.noise import NoiseSource
@@ -15,6 +16,9 @@ from ..problem.problem import Problem
 from .base import Plan
 from .covariance import padded_ends
 from .noise_sample import NoiseSampler
+
+#: a prior that changes the log density by less than this within a sd of theta is left to the importance weights
+WEAK_PRIOR = 0.02
 
 
 class Linear(NamedTuple):
@@ -46,6 +50,10 @@ class Linear(NamedTuple):
         pull = np.where(curvature > 0, problem.parameters.log_prior_gradient(inside), 0.0)
         return cls(problem.gradient_at_data, problem.gradient_at_nodes, coefficients, pull, curvature)
 
+    def log_prior(self, moved: Array) -> Array:
+        """Log density of the Gaussian prior at theta_tilde + moved (s, p), less that at theta_tilde."""
+        return np.asarray(moved @ self.pull - 0.5 * moved**2 @ self.precision)
+
 
 class Regressed(NamedTuple):
     """Draws of y_R - f(., theta_tilde), whitened: chain by chain, (s, ...).
@@ -56,12 +64,18 @@ class Regressed(NamedTuple):
         (s, n, q) and (s, m, q).
     beta
         (s, p).
-    theta
-        theta_tilde + beta + lambda(b), (s, p): theta where f is linear.
+    moved
+        theta - theta_tilde where f is linear, beta + lambda(b), (s, p).
     records
-        What predictions need of b, name -> one array (c, ...) a draw, or a single one for all.
-    with_prior
-        Whether the Gaussian part of theta's prior is in the draws already.
+        What predictions need of b, name -> (s, ...).
+    samplers
+        Those of the bias, one an outcome.
+    stats
+        Of the chain, name -> (s,).
+    log_prior
+        Of the Gaussian prior of theta that is in the draws, at ``moved``, (s,); zeros for a flat one.
+    shift
+        What that prior has added to ``moved`` after the regression, (s, p), or None.
     noise_precision
         Of the whitened noise, (s, q, q), where it was sampled.
     """
@@ -69,10 +83,73 @@ class Regressed(NamedTuple):
     at_data: Array
     at_nodes: Array
     beta: Array
-    theta: Array
-    records: dict[str, list[Array]]
-    with_prior: bool
+    moved: Array
+    records: dict[str, Array]
+    samplers: list[BiasSampler]
+    log_prior: Array
+    stats: dict[str, Array]
+    shift: Array | None = None
     noise_precision: Array | None = None
+
+    @classmethod
+    def of(
+        cls,
+        linear: Linear,
+        bias: Array,
+        beta: Array,
+        records: dict[str, Array],
+        samplers: list[BiasSampler],
+        stats: dict[str, Array],
+        noise_precision: Array | None = None,
+    ) -> Regressed:
+        """From a chain's b at data and nodes (c, s, n + m, q) and beta (c, s, p), with a flat prior of beta."""
+        values, slopes = _by_chain(bias), _by_chain(beta)
+        n = len(linear.at_data)
+        gradient = np.concatenate([linear.at_data, linear.at_nodes])
+        real = values + np.einsum("xkp,sp->sxk", gradient, slopes)
+        moved = slopes + values[:, n:].reshape(len(values), -1) @ linear.coefficients.T
+        return cls(
+            real[:, :n],
+            real[:, n:],
+            slopes,
+            moved,
+            {name: _by_chain(value) for name, value in records.items()},
+            samplers,
+            np.zeros(len(moved)),
+            {name: _by_chain(value) for name, value in stats.items()},
+            noise_precision=None if noise_precision is None else _by_chain(noise_precision),
+        )
+
+
+def with_prior(linear: Linear, free: Regressed, rngs: list[np.random.Generator]) -> Regressed:
+    """Draws with a flat prior of theta, N(l, C) there, combined with the Gaussian part of its prior, N(m, V).
+
+    Each draw l_s is combined with a draw t_s of the prior: theta_s = (C^-1 + V^-1)^-1 (C^-1 l_s + V^-1 t_s). What moves
+    theta moves y_R by its regression on l over the draws: exact where all is Gaussian.
+    """
+    spread = free.moved.std(axis=0)
+    if max((np.abs(linear.pull) * spread).max(), (linear.precision * spread**2).max()) < WEAK_PRIOR:
+        return free
+    information = np.linalg.inv(np.atleast_2d(np.cov(free.moved.T)))
+    each = len(free.moved) // len(rngs)
+    normal = np.concatenate([rng.standard_normal((each, len(linear.pull))) for rng in rngs])
+    pull = linear.pull + np.sqrt(linear.precision) * normal
+    combined = np.linalg.solve(information + np.diag(linear.precision), (free.moved @ information + pull).T).T
+    shift = combined - free.moved
+    at_data, at_nodes = (
+        values + np.einsum("sp,pxk->sxk", shift, regressed_on(free.moved, values))
+        for values in (free.at_data, free.at_nodes)
+    )
+    return free._replace(
+        at_data=at_data, at_nodes=at_nodes, moved=combined, log_prior=linear.log_prior(combined), shift=shift
+    )
+
+
+def regressed_on(moved: Array, values: Array) -> Array:
+    """Slopes (p, ...) of values (s, ...) on ``moved`` (s, p), over the draws."""
+    centred = values - values.mean(axis=0)
+    found = np.linalg.lstsq(moved - moved.mean(axis=0), centred.reshape(len(values), -1), rcond=None)[0]
+    return np.asarray(found.reshape(-1, *values.shape[1:]))
 
 
 def gaussian_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear) -> Regressed:
@@ -101,10 +178,9 @@ def gaussian_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Lin
     white = drawn[:, p:]
     real = np.einsum("xku,su->sxk", design, drawn)
     moved = drawn[:, :p] * unit
-    state = bias.processes_at(white)
-    records = {name: [values] for name, values in bias.records(state).items()}
-    theta = problem.theta_tilde + moved
-    return Regressed(real[:, :n], real[:, n:], moved - white @ taken.T, theta, records, with_prior=True)
+    records = bias.records(bias.processes_at(white))
+    log_prior = linear.log_prior(moved)
+    return Regressed(real[:, :n], real[:, n:], moved - white @ taken.T, moved, records, bias.samplers, log_prior, {})
 
 
 def gibbs_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear) -> Regressed:
@@ -163,16 +239,13 @@ class _Gibbs:
         return np.asarray(np.linalg.solve(lower.swapaxes(1, 2), (half + normal)[..., None])[..., 0])
 
     def finished(self) -> Regressed:
-        n = self._problem.data.n
         values, beta, precision = zip(*self._kept, strict=True)
-        bias, slopes = (_by_chain(np.stack(part, axis=1)) for part in (values, beta))
-        gradient = np.concatenate([self._linear.at_data, self._linear.at_nodes])
-        real = bias + np.einsum("xkp,sp->sxk", gradient, slopes)
-        moved = slopes + bias[:, n:].reshape(len(bias), -1) @ self._linear.coefficients.T
-        records = {name: [_by_chain(np.stack(part, axis=1))] for name, part in _stacked(self._records).items()}
-        drawn = None if self._noise is None else _by_chain(np.stack(precision, axis=1))
-        theta = self._problem.theta_tilde + moved
-        return Regressed(real[:, :n], real[:, n:], slopes, theta, records, False, drawn)
+        records = {name: np.stack(part, axis=1) for name, part in _stacked(self._records).items()}
+        drawn = None if self._noise is None else np.stack(precision, axis=1)
+        free = Regressed.of(
+            self._linear, np.stack(values, axis=1), np.stack(beta, axis=1), records, self._bias.samplers, {}, drawn
+        )
+        return with_prior(self._linear, free, self._plan.rngs)
 
 
 def _by_chain(values: Array) -> Array:

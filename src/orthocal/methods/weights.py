@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array, IntArray
+from ..errors import InputError
 from ..problem.problem import Problem
-from .regress import Linear, Regressed
+from .regress import Regressed
 
 #: log weights that differ by less than this are all the same
 NO_DIFFERENCE = 1e-3
@@ -30,11 +31,12 @@ def importance_weights(
 ) -> Weights:
     """Resample draws, chain by chain, by pi(theta) over the Gaussian prior of their linearised theta."""
     rows = np.arange(len(theta), dtype=np.intp)
-    log_weights = problem.parameters.log_prior(theta)
-    if regressed.with_prior:
-        linear = Linear.of(problem)
-        moved = regressed.theta - problem.theta_tilde
-        log_weights = log_weights - (moved @ linear.pull - 0.5 * moved**2 @ linear.precision)
+    log_weights = problem.parameters.log_prior(theta) - regressed.log_prior
+    if not np.isfinite(log_weights).any():
+        raise InputError(
+            "no draw of theta has any density under its prior: the prior excludes where the simulator is closest to "
+            "the real process; widen it"
+        )
     if np.ptp(log_weights) < NO_DIFFERENCE:
         return Weights(rows, None, None)
     smoothed, pareto_k = pareto_smoothed(log_weights)

@@ -17,6 +17,10 @@ STORED_BESIDE = {
     "model": ("chain", "draw", "point", "outcome"),
     "bias": ("chain", "draw", "point", "outcome"),
     "projection_coefficient": ("chain", "draw", "parameter"),
+    "prior_shift": ("chain", "draw", "parameter"),
+    "unshifted": ("chain", "draw", "parameter"),
+    "bias_square": ("chain", "draw", "outcome"),
+    "process_square": ("chain", "draw", "outcome"),
     "noise_cov": ("chain", "draw", "outcome", "other_outcome"),
 }
 RESERVED_NAMES = frozenset(STORED_BESIDE) | {dim for dims in STORED_BESIDE.values() for dim in dims}

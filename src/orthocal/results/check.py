@@ -18,6 +18,8 @@ from .record import Record
 ORTHOGONALITY_LIMIT = 1e-10
 #: each draw's own theta is found by iteration
 JOINT_LIMIT = 1e-3
+#: the same for a loss of the user's, as a share of theta's spread
+OWN_LOSS_LIMIT = 0.05
 #: importance weights with a larger Pareto shape are not to be relied on (Vehtari and others, JMLR 2024)
 PARETO_LIMIT = 0.7
 #: shares of draws on a bound, or at no clear minimum, that are worth a word, and a problem
@@ -59,12 +61,20 @@ def _orthogonality(record: Record, notes: Notes) -> Iterator[Finding]:
     if not record.has("sample_stats", "orthogonality_error"):
         return
     error = float(record.values("sample_stats", "orthogonality_error").max())
-    message = f"the bias is orthogonal to the simulator's gradients in every draw, to {error:.1g}"
-    if error < (JOINT_LIMIT if record.projection is ProjectionKind.JOINT else ORTHOGONALITY_LIMIT):
-        yield Finding("fine", "orthogonality", message)
+    joint, loss = record.projection is ProjectionKind.JOINT, record.method.get("loss", "squared")
+    limit = JOINT_LIMIT if joint else ORTHOGONALITY_LIMIT
+    fine = f"the bias is orthogonal to the simulator's gradients in every draw, to {error:.1g}"
+    wrong = f"the bias of some draws is not orthogonal to the simulator's gradients (error {error:.1g})"
+    if joint and loss != "squared":
+        own = isinstance(loss, dict) and loss["kind"] == "own"
+        limit = OWN_LOSS_LIMIT if own else limit
+        of = " of theta's spread" if own else ""
+        fine = f"the loss is stationary in theta for every draw, to {error:.1g}{of}"
+        wrong = f"the loss of some draws is not stationary in theta (error {error:.1g}{of})"
+    if error < limit:
+        yield Finding("fine", "orthogonality", fine)
     else:
-        message = f"the bias of some draws is not orthogonal to the simulator's gradients (error {error:.1g})"
-        yield Finding("problem", "orthogonality", message, "do not use these draws; please report this as a bug")
+        yield Finding("problem", "orthogonality", wrong, "do not use these draws; please report this as a bug")
 
 
 def _projected_draws(record: Record, notes: Notes) -> Iterator[Finding]:
@@ -78,8 +88,13 @@ def _projected_draws(record: Record, notes: Notes) -> Iterator[Finding]:
             "have no clear minimum of the loss",
             "the simulator may be rough or fail there: check it, or narrow the priors",
         ),
+        (
+            "elsewhere",
+            "are closer to the simulator at another minimum of the loss",
+            "the posterior describes one of them: see the best fit, and restrict the priors to the one that is meant",
+        ),
     ):
-        share = float(record.values("sample_stats", name).mean())
+        share = float(record.values("sample_stats", name).mean()) if record.has("sample_stats", name) else 0.0
         if share > DRAW_LIMITS[0]:
             level: Level = "problem" if share > DRAW_LIMITS[1] else "note"
             yield Finding(level, "projection", f"{share:.1%} of the draws {words}", advice)

@@ -48,6 +48,10 @@ def _posterior(problem: Problem, draws: Draws) -> xr.Dataset:
         "model": draws.model,
         "bias": draws.bias,
         "projection_coefficient": draws.coefficient,
+        "prior_shift": draws.prior_shift,
+        "unshifted": draws.unshifted,
+        "bias_square": draws.bias_square,
+        "process_square": draws.process_square,
         "noise_cov": draws.noise_cov,
     }
     for name, values in beside.items():

@@ -18,6 +18,7 @@ from ..bias.gp import GPSampler
 from ..bias.outcomes import OutcomesBias, split_points, stand_ins
 from ..errors import FileError
 from ..methods.base import Drawn
+from ..methods.regress import regressed_on
 from ..problem.simulator import BoundSimulator
 from ..progress import progress_bar
 from ..projection import (
@@ -29,6 +30,8 @@ from ..projection import (
 )
 from .record import Record
 
+#: draws behind the regression of the real process on theta
+SHIFT_DRAWS = 2000
 DIMS = ("chain", "draw", "point", "outcome")
 
 
@@ -45,16 +48,30 @@ class Predictor(NamedTuple):
         every = progress_bar(theta.reshape(-1, theta.shape[-1]), "prediction")
         model = np.stack([self.simulator.required(x_new, one) for one in every])
         model = model.reshape(*theta.shape[:2], *model.shape[1:])
-        raw = self._raw(x_new, keep, rng)
-        if self.record.projection is not ProjectionKind.NONE:
-            coefficient = self.record.values("posterior", "projection_coefficient")[:, keep]
-            raw = self._continuation(rng).apply(x_new, raw, coefficient)
-        bias = self._unwhitened(raw)
+        bias = self._unwhitened(self._projected(x_new, keep, rng))
         if self.record.drawn is Drawn.PROCESS:
             bias = bias - model
         if self.record.drawn is Drawn.RESIDUAL:
             bias = bias + self.simulator.required(x_new, self.record.constant("theta_tilde")) - model
         return _dataset(self.record, x_new, model, bias, self.record.noise_roots(keep), keep, rng)
+
+    def _projected(self, x_new: Array, keep: IntArray, rng: np.random.Generator) -> Array:
+        """b at x_new after projection, whitened, (c, s, m, q)."""
+        raw = self._raw(x_new, keep, rng)
+        if self.record.projection is ProjectionKind.NONE:
+            return raw
+        coefficient = self.record.values("posterior", "projection_coefficient")
+        continuation = self._continuation(rng)
+        projected = continuation.apply(x_new, raw, coefficient[:, keep])
+        if not self.record.has("posterior", "prior_shift"):
+            return projected
+        # the prior of theta moved theta, and the real process by its regression on theta over many draws
+        every = np.arange(0, self.record.draws, max(1, self.record.draws * self.record.chains // SHIFT_DRAWS))
+        known = continuation.apply(x_new, self._raw(x_new, every, rng), coefficient[:, every])
+        unshifted = self.record.values("posterior", "unshifted")[:, every]
+        slopes = regressed_on(_merged(unshifted), _merged(known))
+        shift = self.record.values("posterior", "prior_shift")[:, keep]
+        return np.asarray(projected + np.einsum("csp,pmk->csmk", shift, slopes))
 
     def unprojected_bias(self, x_new: Array, keep: IntArray, rng: np.random.Generator) -> Array:
         """The bias b before its projection at x_new, (c, s, m, q)."""

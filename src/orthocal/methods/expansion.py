@@ -1,0 +1,112 @@
+"""The simulator around one theta: expanded to second order, and what the expansion misses learnt from the draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations, combinations_with_replacement
+
+import numpy as np
+
+from ..arrays import Array
+from ..problem.parameters import Parameters
+
+#: half the width of the differences, in sds of theta: wide enough to see over rounding, narrow enough to be local
+REACH = 1.0
+#: with more parameters than this the expansion has no mixed terms: their differences would be too many calls
+MOST_MIXED = 12
+#: the regression of what the expansion missed needs so many draws a coefficient
+DRAWS_A_TERM = 10
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """f(t) = value + slope d + d' curve d / 2 with d = (t - origin) / scale, as vectors whose dot product is <., .>.
+
+    ``value`` (k,), ``slope`` (k, p), ``curve`` (k, p, p).
+    """
+
+    origin: Array
+    scale: Array
+    value: Array
+    slope: Array
+    curve: Array
+
+    def at(self, d: Array) -> Array:
+        """f at d (s, p), (s, k)."""
+        return np.asarray(self.value + d @ self.slope.T + 0.5 * np.einsum("kij,si,sj->sk", self.curve, d, d))
+
+
+def expanded(
+    values_at: Callable[[Array], Array], slope: Array, support: Parameters, origin: Array, spread: Array
+) -> Expansion:
+    """The simulator around ``origin`` by central differences that stay within the support.
+
+    ``values_at`` takes theta (s, p) to vectors (s, k), NaN where it fails; ``slope`` (k, p) is its gradient there, and
+    ``spread`` (p,) that of theta, roughly.
+    """
+    room = np.minimum(origin - support.lower, support.upper - origin)
+    step = REACH * np.where(np.isfinite(spread) & (spread > 0), spread, support.spread)
+    p = len(origin)
+    # an origin beside a bound leaves no room to look on both sides: the expansion is then linear there
+    curved = 0.5 * room > 1e-3 * step
+    step = np.where(curved, np.minimum(step, 0.5 * room), step)
+    units = np.diag(step)
+    along = np.flatnonzero(curved)
+    pairs = list(combinations(along, 2)) if p <= MOST_MIXED else []
+    moves = [np.zeros(p), *(sign * units[j] for j in along for sign in (1, -1))]
+    moves += [a * units[i] + b * units[j] for i, j in pairs for a, b in ((1, 1), (-1, -1), (1, -1), (-1, 1))]
+    value, *around = values_at(origin + np.array(moves))
+    curve = np.zeros((len(value), p, p))
+    for number, j in enumerate(along):
+        up, down = around[2 * number : 2 * number + 2]
+        curve[:, j, j] = up + down - 2 * value
+    for number, (i, j) in enumerate(pairs):
+        a, b, c, d = around[2 * len(along) + 4 * number :][:4]
+        curve[:, i, j] = curve[:, j, i] = (a + b - c - d) / 4
+    # where the simulator fails beside the origin, the slope alone is known
+    curve[~np.isfinite(curve)] = 0.0
+    return Expansion(origin, step, value, slope * step, curve)
+
+
+class Correction:
+    """What the expansion missed, regressed on cubic and quartic terms of theta."""
+
+    def __init__(self, p: int) -> None:
+        self._terms: list[tuple[int, ...]] = [
+            term for degree in (3, 4) for term in combinations_with_replacement(range(p), degree)
+        ]
+        self._coefficient: Array | None = None
+        self._unit = 1.0
+
+    def learnt(self, d: Array, missed: Array, unit: float) -> Correction:
+        """From draws at d (s, p) and what was missed there, (s, k); ``unit`` scales d."""
+        learner = Correction(d.shape[1])
+        cubic = [term for term in self._terms if len(term) == 3]
+        learner._terms = self._terms if DRAWS_A_TERM * len(self._terms) <= len(d) else list(cubic)
+        if len(d) >= DRAWS_A_TERM * len(learner._terms):
+            learner._unit = unit
+            learner._coefficient = np.linalg.lstsq(learner._features(d), missed, rcond=None)[0]
+        return learner
+
+    def _features(self, d: Array) -> Array:
+        return np.stack([np.prod(d[:, list(term)] / self._unit, axis=1) for term in self._terms], axis=1)
+
+    def change(self, d: Array, moved: Array) -> Array | float:
+        """What it changes by from d to ``moved`` (s, p), (s, k)."""
+        if self._coefficient is None:
+            return 0.0
+        return np.asarray((self._features(moved) - self._features(d)) @ self._coefficient)
+
+    def slope(self, d: Array, left: Array) -> Array:
+        """The correction's gradient times what is left, (s, p)."""
+        found = np.zeros_like(d)
+        if self._coefficient is None:
+            return found
+        along = left @ self._coefficient.T
+        scaled = d / self._unit
+        for number, term in enumerate(self._terms):
+            for place in range(len(term)):
+                rest = [j for other, j in enumerate(term) if other != place]
+                found[:, term[place]] += along[:, number] * np.prod(scaled[:, rest], axis=1) / self._unit
+        return found

@@ -1,0 +1,198 @@
+"""Hyperparameters of a Gaussian-process bias as unknowns: their priors, and a random walk on them.
+
+In whitened coordinates the residual of outcome k, without its bias known, is N(0, S_k), S_k = sd_k^2 R(lengthscale_k) +
+noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import Array, BoolArray, as_floats
+from ..bias import GP
+from ..bias.outcomes import SplitPoints, split_points
+from ..bias.sampled_gp import SampledGPSampler, log_evidence
+from ..errors import InputError
+from ..problem.problem import Problem
+from .marginal import require_fixed_noise
+
+#: every Metropolis step factorises a matrix of this size, for each outcome and chain
+MOST_ROWS = 1_000
+#: standard deviations of the priors of log sd and log lengthscale
+LOG_SD_SPREAD, LOG_LENGTH_SPREAD = 1.5, 1.0
+#: centre of the length-scale's prior, as a share of the domain's width: where the search for it starts elsewhere
+TYPICAL_LENGTH = 0.3
+#: Metropolis steps on an outcome's hyperparameters in each iteration, beside one for each of them: measured on Model 1,
+#: five in all give 1500 effective draws of 4000, two give 600
+STEPS = 3
+#: the share of accepted ones aimed at
+TARGET_ACCEPTANCE = 0.3
+
+
+def require_separate_outcomes(problem: Problem) -> None:
+    """An error where the hyperparameters cannot be sampled, one outcome beside the other, in reasonable time."""
+    require_fixed_noise(problem)
+    if problem.noise.coupled:
+        raise InputError(
+            'hyperparameters="sample" needs outcomes that can be told apart, but missing cells or errors of their own '
+            'couple correlated ones here: take hyperparameters="marginal-likelihood", or complete rows'
+        )
+    if problem.data.n > MOST_ROWS:
+        raise InputError(
+            f'y has {problem.data.n} rows, and hyperparameters="sample" costs their number cubed in every step: it '
+            f'takes at most {MOST_ROWS}; take hyperparameters="marginal-likelihood", or thin the data'
+        )
+
+
+class HyperPrior(NamedTuple):
+    """Independent normal priors of the log hyperparameters of one outcome, (1 + d,); those not ``free`` are fixed."""
+
+    mean: Array
+    sd: Array
+    free: BoolArray
+
+    def log_density(self, log_values: Array) -> float:
+        scaled = ((log_values - self.mean) / self.sd)[self.free]
+        return float(-0.5 * scaled @ scaled)
+
+
+def hyper_prior(prior: GP, residual: Array, span: Array, unit: float) -> HyperPrior:
+    """The priors, from the residual (n,) at theta_tilde; what ``prior`` gives is fixed."""
+    d = len(span)
+    # a simulator that fits exactly leaves the noise, which is one, as the only scale
+    size = float(np.sqrt(np.mean(residual**2))) if residual.any() else 1.0
+    mean = np.log(np.concatenate([[size], TYPICAL_LENGTH * span]))
+    free = np.ones(1 + d, dtype=bool)
+    if prior.sd is not None:
+        mean[0], free[0] = np.log(prior.sd * unit), False
+    if prior.lengthscale is not None:
+        length = np.atleast_1d(as_floats(prior.lengthscale, "lengthscale"))
+        if length.size not in (1, d):
+            raise InputError(f"lengthscale has {length.size} values but x has {d} inputs: give one, or one an input")
+        mean[1:], free[1:] = np.log(length), False
+    return HyperPrior(mean, np.array([LOG_SD_SPREAD, *[LOG_LENGTH_SPREAD] * d]), free)
+
+
+class HyperState(NamedTuple):
+    """One chain's log hyperparameters of one outcome, (1 + d,), and the root of the evidence there, (n, n)."""
+
+    log_values: Array
+    lower: Array
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Random-walk Metropolis on the free hyperparameters of one outcome: proposals are v + scale * root z."""
+
+    sampler: SampledGPSampler
+    prior: HyperPrior
+    root: Array
+    scale: float
+
+    def start(self, rng: np.random.Generator) -> HyperState:
+        """A draw with half the prior's spread: the chains start apart, but not in the tails."""
+        normal = 0.5 * self.prior.sd * rng.standard_normal(len(self.prior.mean))
+        return self.state(self.prior.mean + np.where(self.prior.free, normal, 0.0))
+
+    def state(self, log_values: Array) -> HyperState:
+        return HyperState(log_values, self.sampler.evidence_root(log_values))
+
+    def log_density(self, state: HyperState, residual: Array) -> float:
+        """log p(residual, hyperparameters) up to a constant."""
+        return log_evidence(state.lower, residual) + self.prior.log_density(state.log_values)
+
+    def step(self, rng: np.random.Generator, state: HyperState, residual: Array) -> tuple[HyperState, float]:
+        """The next state given the residual (n,), and the share of accepted proposals."""
+        density = self.log_density(state, residual)
+        accepted, steps = 0, STEPS + len(self.root)
+        for _ in range(steps):
+            log_values = state.log_values.copy()
+            log_values[self.prior.free] += self.scale * self.root @ rng.standard_normal(len(self.root))
+            proposal = self.state(log_values)
+            proposed = self.log_density(proposal, residual)
+            if np.log1p(-rng.random()) < proposed - density:
+                state, density = proposal, proposed
+                accepted += 1
+        return state, accepted / steps
+
+    def adapted(self, log_values: Array, acceptance: float) -> Walk:
+        """Better tuning from a window of warm-up draws, (w, 1 + d)."""
+        free = log_values[:, self.prior.free]
+        found = np.cov(free, rowvar=False).reshape(self.root.shape)
+        # half old, half new keeps the covariance regular when a window has hardly moved
+        root = np.linalg.cholesky(0.5 * self.root @ self.root.T + 0.5 * found)
+        return Walk(self.sampler, self.prior, root, float(self.scale * np.exp(acceptance - TARGET_ACCEPTANCE)))
+
+
+def first_walk(sampler: SampledGPSampler, prior: HyperPrior) -> Walk:
+    """The tuning before any draw: steps of half the prior's spread."""
+    root = np.diag(0.5 * prior.sd[prior.free])
+    return Walk(sampler, prior, root, 2.4 / np.sqrt(len(root)))
+
+
+class HyperOutcome(NamedTuple):
+    """One whitened outcome: where it is known, the process of its bias, and the priors of its hyperparameters."""
+
+    points: SplitPoints
+    sampler: SampledGPSampler
+    prior: HyperPrior
+
+    def named(self, k: int, log_values: Array) -> dict[str, Array]:
+        """The sampled hyperparameters, (..., 1 + d), in native units, under the names of outcome k."""
+        native = self.sampler.native(log_values)
+        names = [f"sd_{k}", *(f"lengthscale_{k}_{j}" for j in range(native.shape[-1] - 1))]
+        return {name: native[..., j] for j, name in enumerate(names) if self.prior.free[j]}
+
+
+class Walks:
+    """Random walks on the hyperparameters of all outcomes, all chains at a time."""
+
+    def __init__(self, outcomes: list[HyperOutcome], rngs: list[np.random.Generator]) -> None:
+        self.outcomes, self._rngs = outcomes, rngs
+        self.each = [first_walk(outcome.sampler, outcome.prior) for outcome in outcomes]
+        self.states = [[walk.start(rng) for walk in self.each] for rng in rngs]
+
+    def move(self, residual: Array) -> Array:
+        """Steps given the residual (c, q, n); the shares accepted, (c, q)."""
+        accepted = np.zeros(residual.shape[:2])
+        for c, rng in enumerate(self._rngs):
+            for k, (walk, outcome) in enumerate(zip(self.each, self.outcomes, strict=True)):
+                own = residual[c, k, outcome.points.informed]
+                self.states[c][k], accepted[c, k] = walk.step(rng, self.states[c][k], own)
+        return accepted
+
+    def adapt(self, log_values: Array, accepted: Array) -> None:
+        """Better tuning from a window of draws (w, c, q, 1 + d) and the shares accepted, (w, c, q)."""
+        for k, walk in enumerate(self.each):
+            own = log_values[:, :, k].reshape(-1, log_values.shape[-1])
+            self.each[k] = walk.adapted(own, float(accepted[:, :, k].mean()))
+
+    def log_values(self) -> Array:
+        """Where the walks are, (c, q, 1 + d)."""
+        return np.array([[state.log_values for state in states] for states in self.states])
+
+    def draw_bias(self, k: int, residual: Array) -> tuple[dict[str, Array], Array]:
+        """b of outcome k given the residual (c, n): what predictions need, and b at data and nodes (c, n + m)."""
+        points, sampler, _ = self.outcomes[k]
+        values, at_points = [], []
+        for rng, states, own in zip(self._rngs, self.states, residual, strict=True):
+            drawn, there = sampler.bias(rng, states[k].log_values, states[k].lower, own[points.informed])
+            values.append(drawn)
+            at_points.append(there[points.order])
+        return sampler.record((self.log_values()[:, k], np.stack(values))), np.stack(at_points)
+
+
+def hyper_outcomes(problem: Problem, prior: GP, nodes: Array) -> list[HyperOutcome]:
+    """The whitened outcomes with the priors of their hyperparameters, from the residual at theta_tilde."""
+    data, noise = problem.data, problem.noise
+    residual = problem.whiten(problem.complete_y - problem.fit)
+    outcomes = []
+    for k, unit in enumerate(1 / np.sqrt(np.diag(noise.cov))):
+        points = split_points(data.x, nodes, noise.variances[:, k])
+        sampler = SampledGPSampler(prior.nu, points.x, points.nodes, points.noise_var, float(unit))
+        own = hyper_prior(prior, residual[points.informed, k], problem.span, float(unit))
+        outcomes.append(HyperOutcome(points, sampler, own))
+    return outcomes

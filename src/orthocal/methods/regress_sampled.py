@@ -1,0 +1,88 @@
+"""Draws of the real process for a Gaussian-process bias whose hyperparameters are sampled.
+
+Each iteration, in whitened coordinates with z = y - f(., theta_tilde): (1) Metropolis steps on the hyperparameters of
+each outcome given beta, with b integrated out; (2) beta given these, b integrated out; and for a kept draw (3) b given
+both. So only the hyperparameters and p numbers remember the last iteration.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from ..arrays import Array
+from ..bias import GP
+from ..kernels.warmup import run_chains
+from ..problem.problem import Problem
+from .base import Plan
+from .hyperparameters import Walks, hyper_outcomes, require_separate_outcomes
+from .regress import Linear, Regressed, with_prior
+
+
+def sampled_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear) -> Regressed:
+    """A Markov chain on the hyperparameters that ``prior`` does not give."""
+    require_separate_outcomes(problem)
+    run = _SampledRegression(problem, plan, prior, linear)
+    run_chains(run, plan.warmup, plan.draws)
+    return run.finished()
+
+
+class _SampledRegression:
+    def __init__(self, problem: Problem, plan: Plan, prior: GP, linear: Linear) -> None:
+        self._problem, self._plan, self._linear = problem, plan, linear
+        self._residual = problem.whiten(problem.complete_y - problem.fit).T
+        self._outcomes = hyper_outcomes(problem, prior, problem.rule.nodes)
+        self._walks = Walks(self._outcomes, plan.rngs)
+        self._beta: Array = np.zeros((len(plan.rngs), problem.parameters.p))
+        self._kept: list[tuple[Array, Array, Array, Array]] = []
+        self._records: list[dict[str, Array]] = []
+
+    def step(self) -> tuple[Array, Array]:
+        self._accepted = self._walks.move(self._left())
+        self._beta = self._drawn_beta()
+        return self._walks.log_values(), self._accepted
+
+    def adapt(self, *window: Array) -> None:
+        self._walks.adapt(*window)
+
+    def keep(self, s: int) -> None:
+        left = self._left()
+        record: dict[str, Array] = {}
+        columns = []
+        for k in range(len(self._outcomes)):
+            own, values = self._walks.draw_bias(k, left[:, k])
+            record |= {f"{name}_{k}": value for name, value in own.items()}
+            columns.append(values)
+        self._records.append(record)
+        accepted = self._accepted.mean(axis=1)
+        self._kept.append((np.stack(columns, axis=-1), self._beta, self._walks.log_values(), accepted))
+
+    def _left(self) -> Array:
+        """z - G beta, (c, q, n)."""
+        return np.asarray(self._residual - np.einsum("nkp,cp->ckn", self._linear.at_data, self._beta))
+
+    def _drawn_beta(self) -> Array:
+        """beta ~ N(B^-1 v, B^-1), B = sum_k G_k'S_k^-1 G_k and v = sum_k G_k'S_k^-1 z_k."""
+        drawn = np.empty_like(self._beta)
+        p = drawn.shape[1]
+        for c, rng in enumerate(self._plan.rngs):
+            white = []
+            for k, (state, outcome) in enumerate(zip(self._walks.states[c], self._outcomes, strict=True)):
+                rows = outcome.points.informed
+                both = np.column_stack([self._linear.at_data[rows, k], self._residual[k, rows]])
+                white.append(solve_triangular(state.lower, both, lower=True, check_finite=False))
+            # B = R'R of the whitened gradients of all outcomes
+            orthogonal, triangle = np.linalg.qr(np.concatenate(white)[:, :p])
+            along = orthogonal.T @ np.concatenate(white)[:, p]
+            drawn[c] = np.linalg.solve(triangle, along + rng.standard_normal(p))
+        return drawn
+
+    def finished(self) -> Regressed:
+        values, beta, log_values, accepted = (np.stack(part, axis=1) for part in zip(*self._kept, strict=True))
+        stats = {"acceptance_rate": accepted}
+        for k, outcome in enumerate(self._outcomes):
+            outcome.sampler.summarise(log_values[:, :, k], outcome.prior.free)
+            stats |= outcome.named(k, log_values[:, :, k])
+        records = {name: np.stack([one[name] for one in self._records], axis=1) for name in self._records[0]}
+        free = Regressed.of(self._linear, values, beta, records, [outcome.sampler for outcome in self._outcomes], stats)
+        return with_prior(self._linear, free, self._plan.rngs)
