@@ -30,8 +30,6 @@ from ..projection import (
 )
 from .record import Record
 
-#: draws behind the regression of the real process on theta
-SHIFT_DRAWS = 2000
 DIMS = ("chain", "draw", "point", "outcome")
 
 
@@ -65,11 +63,11 @@ class Predictor(NamedTuple):
         projected = continuation.apply(x_new, raw, coefficient[:, keep])
         if not self.record.has("posterior", "prior_shift"):
             return projected
-        # the prior of theta moved theta, and the real process by its regression on theta over many draws
-        every = np.arange(0, self.record.draws, max(1, self.record.draws * self.record.chains // SHIFT_DRAWS))
-        known = continuation.apply(x_new, self._raw(x_new, every, rng), coefficient[:, every])
-        unshifted = self.record.values("posterior", "unshifted")[:, every]
-        slopes = regressed_on(_merged(unshifted), _merged(known))
+        # the prior of theta moved theta, and the real process by its regression on theta over all draws
+        every = np.arange(self.record.draws)
+        whole = continuation.apply(x_new, self._raw(x_new, every, rng), coefficient)
+        unshifted = self.record.values("posterior", "unshifted")
+        slopes = regressed_on(_merged(unshifted), _merged(whole))
         shift = self.record.values("posterior", "prior_shift")[:, keep]
         return np.asarray(projected + np.einsum("csp,pmk->csmk", shift, slopes))
 
