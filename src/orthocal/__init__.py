@@ -16,8 +16,10 @@ if _TYPE_CHECKING:
     from .calibration import calibrate as calibrate
     from .comparison import Comparison as Comparison
     from .comparison import OutcomeComparison as OutcomeComparison
+    from .comparison import SimulatorComparison as SimulatorComparison
     from .comparison import compare as compare
     from .comparison import compare_outcomes as compare_outcomes
+    from .comparison import compare_simulators as compare_simulators
     from .emulators import EmulatorComparison as EmulatorComparison
     from .emulators import compare_emulators as compare_emulators
     from .emulators import emulate as emulate
@@ -43,8 +45,10 @@ _PUBLIC = {
     "comparison": (
         "Comparison",
         "OutcomeComparison",
+        "SimulatorComparison",
         "compare",
         "compare_outcomes",
+        "compare_simulators",
     ),
     "emulators": (
         "EmulatorComparison",

@@ -19,6 +19,7 @@ from .projection import ProjectionKind
 from .results import record
 from .results.curvature import curvature_factors
 from .results.labelled import labelled
+from .results.likelihood import MOST_KEPT, has_likelihood
 from .results.notes import Notes
 from .results.posterior import Posterior
 
@@ -70,7 +71,10 @@ def calibrate(
     else:
         _say_if_outside(notes.outside_runs)
     attributes = record.attributes(problem, chosen, drawn, notes, str(sequence.entropy), int(warmup))
-    return Posterior(labelled(problem, drawn, attributes), problem.simulator, drawn.samplers)
+    posterior = Posterior(labelled(problem, drawn, attributes), problem.simulator, drawn.samplers)
+    if has_likelihood(posterior.record) and drawn.model.size <= MOST_KEPT:
+        _ = posterior.log_likelihood
+    return posterior
 
 
 class _Work:

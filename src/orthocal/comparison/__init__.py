@@ -1,6 +1,8 @@
-"""Fits side by side: several methods, or each outcome alone."""
+"""Fits side by side: several methods, each outcome alone, or several simulators."""
 
 from .comparison import Comparison as Comparison
 from .comparison import compare as compare
 from .outcomes import OutcomeComparison as OutcomeComparison
 from .outcomes import compare_outcomes as compare_outcomes
+from .simulators import SimulatorComparison as SimulatorComparison
+from .simulators import compare_simulators as compare_simulators

@@ -1,4 +1,4 @@
-"""The figures of comparisons: methods or outcomes side by side, and their scores."""
+"""The figures of comparisons: methods, outcomes or simulators side by side, and their scores."""
 
 from __future__ import annotations
 
@@ -63,6 +63,28 @@ def closer_posteriors_figure(posteriors: dict[str, Posterior], wide: float) -> F
         left, right = ends[:, 0].min(), ends[:, 1].max()
         axis.set_xlim(left - 0.15 * (right - left), right + 0.15 * (right - left))
     return figure if cut else None
+
+
+@styled
+def distances_figure(distances: dict[str, Array], squared: bool) -> Figure:
+    """Distances of several simulators from the same draws of the real process, and how much farther the others are."""
+    best = min(distances, key=lambda name: float(distances[name].mean()))
+    figure, axes = panels(1, 2, width=4.2, height=1.0 + 0.55 * len(distances))
+    levels = np.arange(len(distances), 0, -1.0)
+    for axis, title in zip(axes[0], ("distance" if squared else "loss", f"farther than {text(best)} by"), strict=True):
+        for c, (level, (name, values)) in enumerate(zip(levels, distances.items(), strict=True)):
+            if axis is axes[0, 0]:
+                _ridge(axis, values, level, CHAINS[c % len(CHAINS)])
+            elif name != best:
+                _ridge(axis, values - distances[best], level, CHAINS[c % len(CHAINS)])
+        axis.set(title=title, yticks=levels, ylim=(0.7, len(distances) + 1.0))
+        axis.set(xlabel="noise standard deviations" if squared else "loss")
+        axis.set_yticklabels([text(name) for name in distances] if axis is axes[0, 0] else [])
+        axis.tick_params(axis="y", length=0)
+        axis.spines["left"].set_visible(False)
+        axis.grid(axis="x", color="0.9", lw=0.8, zorder=0)
+    axes[0, 1].axvline(0.0, color="0.6", lw=1, ls="--", zorder=0)
+    return figure
 
 
 @styled

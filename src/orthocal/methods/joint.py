@@ -21,7 +21,7 @@ from ..bias.base import ListedPrior
 from ..bias.joint_gp import JointGP
 from ..bias.outcomes import OutcomesBias, stand_ins
 from ..errors import InputError
-from ..losses import Chosen, Loss, OwnLoss, chosen_loss
+from ..losses import Chosen, chosen_loss
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from ..projection import ProjectionKind
@@ -67,18 +67,30 @@ class Joint(ListedMethod):
     def run(self, problem: Problem, plan: Plan) -> Draws:
         # an error about the parameters comes before any long work
         linear = Linear.of(problem)
-        regressed = self._regressed(problem, plan, linear)
-        found = _projected(problem, regressed, chosen_loss(self.loss))
+        regressed = self.regressed(problem, plan, linear)
+        real = problem.whiten(problem.fit_at_nodes) + regressed.at_nodes
+        found = self.projected(problem, real, regressed.moved.std(axis=0))
         weights = importance_weights(problem, found.theta, regressed, plan.rngs)
         return _finished(problem, plan, regressed, found, weights)
 
-    def _regressed(self, problem: Problem, plan: Plan, linear: Linear) -> Regressed:
+    def regressed(self, problem: Problem, plan: Plan, linear: Linear) -> Regressed:
+        """Step (1)."""
         if isinstance(self.bias, GP) and self.bias.sampled:
             return sampled_draws(problem, plan, self.bias, linear)
         bias = self._bias(problem)
         if bias.gaussian and problem.noise.source is not NoiseSource.SAMPLED and JointGP.possible(bias.processes):
             return gaussian_draws(problem, plan, bias, linear)
         return gibbs_draws(problem, plan, bias, linear)
+
+    def projected(self, problem: Problem, real: Array, spread: Array) -> Closest:
+        """Step (2) for draws of y_R at the nodes (s, m, q), whitened, in blocks that fit into memory.
+
+        ``spread`` (p,) is that of theta, roughly.
+        """
+        each = max(1, BLOCK // (real[0].size * (problem.parameters.p + 2)))
+        loss = chosen_loss(self.loss)
+        blocks = [closest(problem, real[start : start + each], spread, loss) for start in range(0, len(real), each)]
+        return Closest(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
     def words(self) -> str:
         prior = self.bias
@@ -104,15 +116,6 @@ class Joint(ListedMethod):
             problem.whiten(residual),
             problem.gradient_at_data,
         )
-
-
-def _projected(problem: Problem, regressed: Regressed, loss: Loss | OwnLoss) -> Closest:
-    """Step (2) for all draws, in blocks that fit into memory."""
-    real = problem.whiten(problem.fit_at_nodes) + regressed.at_nodes
-    each = max(1, BLOCK // (real[0].size * (problem.parameters.p + 2)))
-    spread = regressed.moved.std(axis=0)
-    blocks = [closest(problem, real[start : start + each], spread, loss) for start in range(0, len(real), each)]
-    return Closest(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
 
 def _finished(problem: Problem, plan: Plan, regressed: Regressed, found: Closest, weights: Weights) -> Draws:

@@ -14,6 +14,7 @@ from ..problem.simulator import GradientKind
 from ..projection import ProjectionKind
 from .notes import Notes
 from .record import Record
+from .residuals import FALSE_ALARM, misfits
 
 ORTHOGONALITY_LIMIT = 1e-10
 #: each draw's own theta is found by iteration
@@ -225,7 +226,7 @@ def _curvature(record: Record, notes: Notes) -> Iterator[Finding]:
     if factors is None:
         return
     change = float(np.max(np.abs(np.log(factors))))
-    advice = "widen the intervals by as much; where y_R can be learnt well, oc.methods.PCAL() knows the curvature"
+    advice = 'take the joint projection, which knows the curvature: method="gp", or oc.methods.Joint with this prior'
     if np.isnan(change):
         message = "beside this bias the simulator is so curved that the best fit is not a clear minimum"
         yield Finding("problem", "curvature", message, advice)
@@ -246,20 +247,22 @@ def _noise(record: Record, notes: Notes) -> Iterator[Finding]:
         estimated = notes.noise_source is NoiseSource.ESTIMATED
         how = "estimated from the data" if estimated else "sampled with theta, with the mean"
         yield Finding("note", "noise", f"its standard deviation was {how}: {sd}")
-    misfit = record.y - (record.values("posterior", "model") + record.values("posterior", "bias"))
-    own = record.noise_by_point
-    variances = np.broadcast_to(np.diag(covariance), misfit.shape[2:]) if own is None else np.einsum("nii->ni", own)
-    ratio = np.sqrt(np.nanmean(misfit**2 / variances, axis=(0, 1, 2)))
-    observed = ~np.isnan(misfit[0, 0])
-    for name, value, count in zip(record.outcome_names, ratio, observed.sum(axis=0), strict=True):
-        tolerance = 4 * np.sqrt(0.5 / count)
-        message = f"the scatter of {name} around model + bias is {value:.2f} times the noise's standard deviation"
-        if value > 1 + tolerance:
+    observed = ~np.isnan(record.y)
+    projected = record.projection in (ProjectionKind.FUNCTIONAL, ProjectionKind.FINITE)
+    for misfit, count in zip(misfits(record), observed.sum(axis=0), strict=True):
+        scatter = f"{misfit.scatter:.2f} times the noise's standard deviation"
+        if misfit.words:
+            message = f"the residuals of {misfit.outcome} are not noise: {'; '.join(misfit.words)}"
+            rate = f"of fits that are right, {FALSE_ALARM:.1%} would look like this"
             advice = "noise_cov may be too small, or the bias prior too smooth"
-            yield Finding("problem", "noise", message, advice)
-        elif value < 1 - tolerance:
+            if projected:
+                advice = f'the bias was learnt given the best fit alone: take the joint projection, "gp"; else {advice}'
+            yield Finding("problem", "noise", f"{message} ({rate})", advice)
+        elif misfit.scatter < 1 - 4 * np.sqrt(0.5 / count):
+            message = f"the scatter of {misfit.outcome} around model + bias is {scatter}"
             yield Finding("problem", "noise", message, "noise_cov may be too large, or the bias prior too rough")
         else:
+            message = f"the scatter of {misfit.outcome} around model + bias is {scatter}, without a pattern in x"
             yield Finding("fine", "noise", message)
     if not observed.all():
         missing = int((~observed).sum())

@@ -20,10 +20,13 @@ from ..problem.emulator import EmulatorLike
 from ..problem.simulator import BoundSimulator, Function
 from ..progress import progress_shown
 from . import store
+from .bias_size import size_table, squares_at_nodes
 from .check import findings
 from .curves import domain_curves
+from .likelihood import likelihood_group, require_likelihood
 from .predict import Predictor, prediction_at_data, prepared_samplers, restored_samplers
 from .record import Record
+from .scores import Loo, loo
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,6 +114,41 @@ class Posterior:
             return prediction_at_data(self.record, self._kept(draws), self._rng(seed))
         with progress_shown(True):
             return self._predictor(inputs, self._kept(draws), self._rng(seed))
+
+    @property
+    def log_likelihood(self) -> xr.Dataset:
+        """log p(y_i | theta, bias, noise) of every draw and row, also in ``data["log_likelihood"]``, for ArviZ.
+
+        Algorithm 1 has none: its draws have no joint density.
+        """
+        require_likelihood(self.record)
+        if "log_likelihood" not in self.data.children:
+            self.data["log_likelihood"] = xr.DataTree(likelihood_group(self.record))
+        return self.data["log_likelihood"].to_dataset()
+
+    def loo(self) -> Loo:
+        """Leave-one-out by Pareto-smoothed importance sampling: how well each row is predicted from the others.
+
+        A flexible bias leans on single observations; ``pareto_k`` says for each row whether its estimate can be relied
+        on, and printing the result says so too.
+        """
+        require_likelihood(self.record)
+        return loo(self.record)
+
+    def bias_size(self, interval: float = 0.95) -> pd.DataFrame:
+        """How large the bias is over the domain: one row an outcome, means with equal-tailed intervals.
+
+        ``rms`` is its root mean square in the unit of the outcome, ``noise_sds`` the same in standard deviations of the
+        noise, and ``share`` its mean square over the variance of the real process over the domain. A method other than
+        the joint projection calls the simulator at the nodes for about 400 draws.
+        """
+        return size_table(self.record, interval, self._bias_squares)
+
+    def _bias_squares(self) -> tuple[Array, Array]:
+        keep = self._kept(max(1, CURVE_DRAWS // self.record.chains))
+        with progress_shown(True):
+            found = self._predictor(self.record.constant("nodes"), keep, self._rng(None))
+        return squares_at_nodes(found, self.record.constant("node_weights"))
 
     def check(self) -> Findings:
         """What is fine, what is not, and what to do, in plain words; false where there is a problem."""

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp
 
-from ..arrays import Array, BoolArray
+from ..arrays import Array
 from ..errors import InputError
 from ..methods.weights import pareto_smoothed
+from .likelihood import log_likelihood
 from .record import Record
 
 #: probability of the intervals whose coverage is counted
@@ -111,14 +112,22 @@ class Loo(NamedTuple):
         """Number of rows whose estimate is unreliable."""
         return int((~(self.pareto_k <= K_LIMIT)).sum())
 
+    def __str__(self) -> str:
+        text = f"elpd {self.elpd:.4g} ± {self.se:.2g}, effective parameters {self.p:.3g}"
+        if not self.high_k:
+            return f"{text}; all Pareto k at most {K_LIMIT}"
+        return (
+            f"{text}; NOT to be relied on: {self.high_k} of {len(self.pareto_k)} rows have a Pareto k above {K_LIMIT}, "
+            "because the bias leans on single observations there; take oc.compare(..., folds=10)"
+        )
+
 
 def loo(record: Record) -> Loo:
     """PSIS-LOO of a posterior's results; rows without any observation are left out.
 
     The likelihood of a row is that of its observed cells given theta and the bias of the draw.
     """
-    observed = ~np.isnan(record.y)
-    density = log_likelihood(record, observed)[:, :, observed.any(axis=1)]
+    density = log_likelihood(record)
     chains, draws, rows = density.shape
     by_row = np.moveaxis(density.reshape(chains * draws, rows), 0, 1)
     efficiency = _relative_efficiency(record)
@@ -138,33 +147,6 @@ def _smoothed(density: Array, efficiency: float) -> tuple[Array, float]:
         # a row that says nothing, at x = 0 of a line through the origin for instance: all weights are the same
         return np.zeros_like(density), 0.0
     return pareto_smoothed(-density, efficiency)
-
-
-def log_likelihood(record: Record, observed: BoolArray) -> Array:
-    """log p(observed cells of row i | theta, bias, noise) for every draw, (c, s, n); 0 where a row has none."""
-    residual = record.y - record.values("posterior", "model") - record.values("posterior", "bias")
-    density = np.zeros(residual.shape[:3])
-    patterns, pattern_of_row = np.unique(observed, axis=0, return_inverse=True)
-    for number, pattern in enumerate(patterns):
-        rows, cells = np.flatnonzero(pattern_of_row.ravel() == number), np.flatnonzero(pattern)
-        if not len(cells):
-            continue
-        lower = np.linalg.cholesky(_noise_cov(record)[..., cells[:, None], cells])
-        lower = lower[:, :, rows] if lower.shape[2] > 1 else lower
-        own = residual[:, :, rows[:, None], cells]
-        scaled = np.einsum("csnij,csnj->csni", np.broadcast_to(np.linalg.inv(lower), (*own.shape, len(cells))), own)
-        size = 2 * np.log(np.einsum("...ii->...i", lower)).sum(axis=-1) + len(cells) * np.log(2 * np.pi)
-        density[:, :, rows] = -0.5 * (np.sum(scaled**2, axis=-1) + size)
-    return density
-
-
-def _noise_cov(record: Record) -> Array:
-    """Sigma, with axes of length one where it does not depend on the chain, draw or point, (c, s, n, q, q)."""
-    if record.sampled_noise is not None:
-        return record.sampled_noise[:, :, None]
-    if record.noise_by_point is not None:
-        return record.noise_by_point[None, None]
-    return record.noise_cov[None, None, None]
 
 
 def _relative_efficiency(record: Record) -> float:

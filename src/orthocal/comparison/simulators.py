@@ -1,0 +1,198 @@
+"""Which of several simulators is closest to the real process, given the same field data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from ..arrays import Array
+from ..errors import InputError
+from ..methods import Method, Plan, method_by_name
+from ..methods.joint import Joint
+from ..methods.regress import Linear
+from ..problem.problem import Problem
+from ..progress import progress_bar, progress_shown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: probabilities from which on one is called closer, and clearly closer
+LIKELY, CLEAR = 0.8, 0.975
+
+
+@dataclass(frozen=True)
+class SimulatorComparison:
+    """How close each simulator can come to the real process.
+
+    Attributes
+    ----------
+    losses
+        Name -> draws of the least loss that the simulator can have, (s,): ∫ rho(|y_R - f|) dP_x. Draw number s is for
+        the same y_R for every simulator.
+    theta
+        Name -> where it has it, (s, p).
+    unit
+        The loss of the noise alone, so that sqrt(loss / unit) is a distance in noise sds.
+    squared
+        Whether the loss is the squared one: only this has such a distance.
+    """
+
+    losses: dict[str, Array]
+    theta: dict[str, Array]
+    unit: float
+    squared: bool
+
+    @property
+    def distances(self) -> dict[str, Array]:
+        """Root mean square distance in noise sds, (s,); for other losses the loss itself."""
+        return {name: np.sqrt(loss / self.unit) if self.squared else loss for name, loss in self.losses.items()}
+
+    def probability(self, one: str, other: str) -> float:
+        """P(``one`` is closer to the real process than ``other`` | y)."""
+        for name in (one, other):
+            if name not in self.losses:
+                raise InputError(f"there is no simulator {name!r}: they are {', '.join(self.losses)}")
+        if one == other:
+            raise InputError(f"{one!r} cannot be closer than itself: give two simulators")
+        return float(np.mean(self.losses[one] < self.losses[other]))
+
+    def summary(self, interval: float = 0.95) -> pd.DataFrame:
+        """One row a simulator: its distance with an equal-tailed interval, and P(it is the closest of all)."""
+        if not 0 < interval < 1:
+            raise InputError(f"interval={interval}: give its probability, between 0 and 1")
+        every = np.stack(list(self.losses.values()))
+        best = np.bincount(every.argmin(axis=0), minlength=len(every)) / every.shape[1]
+        rows = {}
+        for share, (name, distance) in zip(best, self.distances.items(), strict=True):
+            lower, upper = np.quantile(distance, [(1 - interval) / 2, (1 + interval) / 2])
+            rows[name] = {"distance": distance.mean(), "lower": lower, "upper": upper, "closest": share}
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("simulator")
+
+    def closer(self) -> pd.DataFrame:
+        """P(row closer than column | y)."""
+        names = list(self.losses)
+        table = pd.DataFrame(np.nan, index=pd.Index(names, name="closer"), columns=pd.Index(names, name="than"))
+        for one in names:
+            for other in names:
+                if one != other:
+                    table.loc[one, other] = self.probability(one, other)
+        return table
+
+    def words(self) -> str:
+        """What the comparison says, in plain sentences."""
+        names = sorted(self.losses, key=lambda name: float(self.losses[name].mean()))
+        best, rest = names[0], names[1:]
+        sentences = []
+        for other in rest:
+            probability = self.probability(best, other)
+            if probability >= CLEAR:
+                verdict = f"{best} is closer to the real process than {other}"
+            elif probability >= LIKELY:
+                verdict = f"{best} is probably closer to the real process than {other}"
+            else:
+                verdict = f"The data do not tell whether {best} or {other} is closer to the real process"
+            sentences.append(f"{verdict} ({_probability(probability)}).")
+        if self.squared:
+            size = float(self.distances[best].mean())
+            sentences.append(
+                f"At its best {best} misses it by {size:.2g} noise standard deviations (root mean square)."
+            )
+        return " ".join(one[0].upper() + one[1:] for one in sentences)
+
+    def figure(self) -> Figure:
+        """The distances side by side, and their differences from the closest one's."""
+        from .figures import distances_figure
+
+        return distances_figure(self.distances, self.squared)
+
+    def __str__(self) -> str:
+        return f"{self.summary().to_string(float_format=lambda value: f'{value:.4g}')}\n{self.words()}"
+
+
+def compare_simulators(
+    problems: Mapping[str, Problem],
+    method: str | Method = "gp",
+    draws: int = 1000,
+    chains: int = 4,
+    seed: int | None = None,
+    warmup: int = 200,
+    progress: bool = True,
+) -> SimulatorComparison:
+    """Which simulator can come closest to the real process that these field data show.
+
+    The real process is drawn given the data by the regressions of all simulators in equal parts, each with flat priors
+    of theta, so that none is at an advantage; every draw is projected on every simulator, within the support of its
+    priors. Simulators may have different parameters.
+
+    Parameters
+    ----------
+    problems
+        Name -> problem. They must have the same field data, domain, noise and loss weight.
+    method
+        A joint projection: ``"gp"``, ``"bart"`` or an ``oc.methods.Joint``.
+    draws, chains, warmup, seed
+        As for ``oc.calibrate``; the draws of y_R are ``draws`` times ``chains`` for each simulator.
+    """
+    chosen = method_by_name(method)
+    if not isinstance(chosen, Joint):
+        raise InputError(f'method={method!r}: simulators are compared by the joint projection, "gp" for instance')
+    _check(problems)
+    for name, value, least in (("draws", draws, 4), ("chains", chains, 1), ("warmup", warmup, 0)):
+        if not isinstance(value, int | np.integer) or value < least:
+            raise InputError(f"{name}={value!r}: give a whole number of at least {least}")
+    sequence = np.random.SeedSequence(seed)
+    reals, spreads = [], {}
+    with threadpool_limits(limits=1, user_api="blas"), progress_shown(progress):
+        for (name, problem), own in zip(problems.items(), sequence.spawn(len(problems)), strict=True):
+            plan = Plan(int(draws), int(warmup), [np.random.default_rng(one) for one in own.spawn(chains)])
+            linear = Linear.of(problem)
+            flat = linear._replace(pull=0 * linear.pull, precision=0 * linear.precision)
+            regressed = chosen.regressed(problem, plan, flat)
+            reals.append(problem.whiten(problem.fit_at_nodes) + regressed.at_nodes)
+            spreads[name] = regressed.moved.std(axis=0)
+        real = np.concatenate(reals)
+        found = {
+            name: chosen.projected(problem, real, spreads[name])
+            for name, problem in progress_bar(list(problems.items()), "projection")
+        }
+    first = next(iter(problems.values()))
+    return SimulatorComparison(
+        {name: one.loss for name, one in found.items()},
+        {name: one.theta for name, one in found.items()},
+        float(np.trace(first.metric)),
+        chosen.describe()["loss"] == "squared",
+    )
+
+
+def _check(problems: Mapping[str, Problem]) -> None:
+    if not isinstance(problems, Mapping) or len(problems) < 2:
+        raise InputError('problems must be a dictionary of at least two: {"A": problem_a, "B": problem_b}')
+    for name, problem in problems.items():
+        if not isinstance(problem, Problem):
+            raise InputError(f"{name!r} is {type(problem).__name__}: give an oc.Problem")
+    (first_name, first), *others = problems.items()
+    for name, other in others:
+        pairs = {
+            "x": (first.data.x, other.data.x),
+            "y": (first.data.y, other.data.y),
+            "domain": (first.rule.nodes, other.rule.nodes),
+            "domain's weights": (first.rule.weights, other.rule.weights),
+            "noise": (first.noise.cov, other.noise.cov),
+            "loss_weight": (first.weight, other.weight),
+        }
+        for what, (one, own) in pairs.items():
+            if one.shape != own.shape or not np.allclose(one, own, rtol=1e-10, atol=0, equal_nan=True):
+                raise InputError(
+                    f"{first_name!r} and {name!r} differ in their {what}: simulators are compared on the same field "
+                    "data, domain, noise and loss weight"
+                )
+
+
+def _probability(value: float) -> str:
+    """To the digits that draws can show."""
+    return "P > 0.999" if value > 0.999 else f"P = {value:.{3 if value > 0.99 else 2}f}"

@@ -1,0 +1,70 @@
+"""The likelihood of every observation in every draw: what leave-one-out needs."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from ..arrays import Array
+from ..errors import InputError
+from ..methods.base import KINDS
+from .record import Record
+
+#: more numbers than this are not kept with the draws unless they are asked for
+MOST_KEPT = 20_000_000
+
+
+def has_likelihood(record: Record) -> bool:
+    """Whether the draws come from one joint distribution of theta and the bias."""
+    family = KINDS.get(str(record.method.get("kind")))
+    return family is None or family.joint_density
+
+
+def require_likelihood(record: Record) -> None:
+    if not has_likelihood(record):
+        raise InputError(
+            "the paper's algorithm has no likelihood of its draws: theta and the bias are drawn in turns that have no "
+            'joint density, so leave-one-out has no meaning for them; take the joint projection, method="gp" for '
+            "instance, or oc.compare(..., folds=10)"
+        )
+
+
+def likelihood_group(record: Record) -> xr.Dataset:
+    """ArviZ's group: ``y`` with dims (chain, draw, point), one value a row that has an observation."""
+    rows = np.flatnonzero((~np.isnan(record.y)).any(axis=1))
+    return xr.Dataset(
+        {"y": (("chain", "draw", "point"), log_likelihood(record))},
+        coords={
+            "chain": record.values("posterior", "chain"),
+            "draw": record.values("posterior", "draw"),
+            "point": rows,
+        },
+    )
+
+
+def log_likelihood(record: Record) -> Array:
+    """log p(observed cells of row i | theta, bias, noise) for every draw, (c, s, rows), without rows that have none."""
+    observed = ~np.isnan(record.y)
+    residual = record.y - record.values("posterior", "model") - record.values("posterior", "bias")
+    density = np.zeros(residual.shape[:3])
+    patterns, pattern_of_row = np.unique(observed, axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        rows, cells = np.flatnonzero(pattern_of_row.ravel() == number), np.flatnonzero(pattern)
+        if not len(cells):
+            continue
+        lower = np.linalg.cholesky(_noise_cov(record)[..., cells[:, None], cells])
+        lower = lower[:, :, rows] if lower.shape[2] > 1 else lower
+        own = residual[:, :, rows[:, None], cells]
+        scaled = np.einsum("csnij,csnj->csni", np.broadcast_to(np.linalg.inv(lower), (*own.shape, len(cells))), own)
+        size = 2 * np.log(np.einsum("...ii->...i", lower)).sum(axis=-1) + len(cells) * np.log(2 * np.pi)
+        density[:, :, rows] = -0.5 * (np.sum(scaled**2, axis=-1) + size)
+    return density[:, :, observed.any(axis=1)]
+
+
+def _noise_cov(record: Record) -> Array:
+    """Sigma, with axes of length one where it does not depend on the chain, draw or point, (c, s, n, q, q)."""
+    if record.sampled_noise is not None:
+        return record.sampled_noise[:, :, None]
+    if record.noise_by_point is not None:
+        return record.noise_by_point[None, None]
+    return record.noise_cov[None, None, None]

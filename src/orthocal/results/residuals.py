@@ -1,0 +1,98 @@
+"""Whether what a fit leaves over is noise: three tests of the residuals, for any method.
+
+Where the fit is right, a bias that follows the data makes residuals smaller and neighbours less alike, so that all
+three alarm less often than stated. They are one-sided against residuals that are too large, or alike where x is alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+from scipy.stats import chi2, norm
+
+from ..arrays import Array
+from .record import Record
+
+#: probability that any of the tests finds something in an outcome whose residuals are noise
+FALSE_ALARM = 0.01
+#: fewer observations say nothing about a pattern
+LEAST_ROWS = 8
+
+
+class Misfit(NamedTuple):
+    """What is wrong with the residuals of one outcome, in words; ``words`` is empty where nothing is.
+
+    ``scatter`` is their root mean square around model + bias over the draws, in noise sds.
+    """
+
+    outcome: str
+    scatter: float
+    words: tuple[str, ...]
+
+
+def misfits(record: Record) -> Iterator[Misfit]:
+    """One an outcome."""
+    fit = record.values("posterior", "model") + record.values("posterior", "bias")
+    own = record.noise_by_point
+    each = np.diag(record.noise_cov) if own is None else np.einsum("nii->ni", own)
+    # every draw's residual, in noise sds; and that of the draws' mean
+    scaled = (record.y - fit) / np.sqrt(each)
+    lower, upper = record.constant("domain")
+    span = np.where(upper > lower, upper - lower, 1.0)
+    for k, name in enumerate(record.outcome_names):
+        seen = ~np.isnan(record.y[:, k])
+        square = float(np.mean(np.sum(scaled[:, :, seen, k] ** 2, axis=2)))
+        left = scaled[:, :, seen, k].mean(axis=(0, 1))
+        count = int(seen.sum())
+        tests = [_scatter(square, count)]
+        if count >= LEAST_ROWS and left.std() > 0:
+            x = record.x[seen] / span
+            tests += [_neighbours(x, left), _trend(x, left, record.input_names)]
+        words = tuple(words for p_value, words in tests if p_value < FALSE_ALARM / 3)
+        yield Misfit(name, float(np.sqrt(square / count)), words)
+
+
+def _scatter(square: float, count: int) -> tuple[float, str]:
+    """The sum of squares, averaged over the draws, is at most that of the noise on average."""
+    return float(chi2.sf(square, count)), f"they are {np.sqrt(square / count):.2f} times as large as the noise"
+
+
+def _neighbours(x: Array, left: Array) -> tuple[float, str]:
+    """Products of neighbours' residuals: few runs along one input, and the same thing for several."""
+    if x.shape[1] == 1:
+        order = np.argsort(x[:, 0], kind="stable")
+        one, other = order[:-1], order[1:]
+    else:
+        # where points are repeated, another one with the same x is a neighbour too
+        nearest = np.asarray(cKDTree(x).query(x, k=2)[1])
+        one = np.arange(len(x))
+        other = np.where(nearest[:, 1] == one, nearest[:, 0], nearest[:, 1])
+        pairs = np.unique(np.sort(np.column_stack([one, other]), axis=1), axis=0)
+        one, other = pairs.T
+    centred = left - left.mean()
+    # residuals in a random order: their products have mean -variance / (n - 1) and about this variance
+    variance = float(np.mean(centred**2))
+    products = float(np.mean(centred[one] * centred[other])) + variance / (len(left) - 1)
+    z = products / (variance / np.sqrt(len(one)))
+    return float(norm.sf(z)), f"those of neighbouring points are alike (correlation {products / variance:.2f})"
+
+
+def _trend(x: Array, left: Array, names: tuple[str, ...]) -> tuple[float, str]:
+    """The largest correlation with an input or its square, counted as often as it was looked for."""
+    columns, labels = [], []
+    for j, name in enumerate(names):
+        linear = x[:, j] - x[:, j].mean()
+        for values, label in ((linear, name), (linear**2, f"the square of {name}")):
+            if values.std() > 1e-9:
+                columns.append((values - values.mean()) / values.std())
+                labels.append(label)
+    if not columns:
+        return 1.0, ""
+    correlations = np.abs(np.array(columns) @ (left - left.mean())) / (len(left) * left.std())
+    best = int(np.argmax(correlations))
+    bounded = min(correlations[best], 1 - 1e-12)
+    p_value = 2 * norm.sf(np.arctanh(bounded) * np.sqrt(len(left) - 3)) * len(columns)
+    return float(p_value), f"they go with {labels[best]} (correlation {bounded:.2f})"
