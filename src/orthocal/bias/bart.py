@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..arrays import Array
 from ..regression.settings import BARTSettings
-from .base import ListedPrior, Setting, listed
-
-if TYPE_CHECKING:
-    from ..regression.bart import BARTSampler
+from .base import BiasSampler, ListedPrior, Setting, listed
+from .offset import restored_offset, with_offset
 
 
 @listed
 class BART(BARTSettings, ListedPrior):
-    """b = sum of trees with leaves N(0, (range / (2 k sqrt(trees)))^2), the range that of the residual at theta_tilde.
+    """b = a + sum of trees with leaves N(0, (range / (2 k sqrt(trees)))^2), a ~ N(0, A^2).
+
+    The range is that of the residual at theta_tilde, A its largest absolute value, and at least the noise: a bias need
+    not be centred at 0.
 
     Parameters
     ----------
@@ -40,12 +41,12 @@ class BART(BARTSettings, ListedPrior):
     words: ClassVar[str] = "The bias is a sum of trees and may have jumps"
 
     @staticmethod
-    def restore(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BARTSampler:
+    def restore(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BiasSampler:
         from ..regression.bart import BARTSampler
 
-        return BARTSampler.restore(settings, x, nodes, noise_var)
+        return restored_offset(BARTSampler.restore(settings, x, nodes, noise_var), settings, noise_var)
 
-    def prepare(self, setting: Setting) -> BARTSampler:
+    def prepare(self, setting: Setting) -> BiasSampler:
         # compiled, and loaded by those who use it
         from ..regression.bart import BARTSampler, spread_cut_points
 
@@ -53,7 +54,8 @@ class BART(BARTSettings, ListedPrior):
         spread = max(float(np.ptp(setting.residual)), 1.0)
         leaf_sd = spread / (2 * self.k * np.sqrt(self.trees))
         points = [spread_cut_points(column, self.cuts, self.grid) for column in setting.x.T]
-        return BARTSampler(self, leaf_sd, points, setting.x, setting.nodes, setting.noise_var, setting.unit)
+        own = BARTSampler(self, leaf_sd, points, setting.x, setting.nodes, setting.noise_var, setting.unit)
+        return with_offset(own, setting.residual, setting.noise_var)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.name, **super().describe()}

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..arrays import Array
 from ..regression.settings import SoftBARTSettings
-from .base import ListedPrior, Setting, listed
-
-if TYPE_CHECKING:
-    from ..regression.softbart import SoftBARTSampler
+from .base import BiasSampler, ListedPrior, Setting, listed
+from .offset import restored_offset, with_offset
 
 
 @listed
 class SoftBART(SoftBARTSettings, ListedPrior):
-    """b = sum_t sum_l phi_tl mu_tl, phi_tl a product of logistic gates psi((x_j - c) / tau_t): smooth trees.
+    """b = a + sum_t sum_l phi_tl mu_tl, phi_tl a product of logistic gates psi((x_j - c) / tau_t): smooth trees.
 
-    mu_tl ~ N(0, (range / (2 k sqrt(trees)))^2), the range that of the residual at theta_tilde. Every point is in
+    mu_tl ~ N(0, (range / (2 k sqrt(trees)))^2), the range that of the residual at theta_tilde, and
+    a ~ N(0, A^2), A its largest absolute value, at least the noise: a bias need not be centred at 0. Every point is in
     every leaf, so a soft tree costs about eight times as much as a hard one: hence 50 trees, where BART has 200.
 
     Parameters
@@ -42,12 +41,12 @@ class SoftBART(SoftBARTSettings, ListedPrior):
     words: ClassVar[str] = "The bias is a sum of smooth trees"
 
     @staticmethod
-    def restore(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> SoftBARTSampler:
+    def restore(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BiasSampler:
         from ..regression.softbart import SoftBARTSampler
 
-        return SoftBARTSampler.restore(settings, x, nodes, noise_var)
+        return restored_offset(SoftBARTSampler.restore(settings, x, nodes, noise_var), settings, noise_var)
 
-    def prepare(self, setting: Setting) -> SoftBARTSampler:
+    def prepare(self, setting: Setting) -> BiasSampler:
         # compiled, and loaded by those who use it
         from ..regression.softbart import SoftBARTSampler
 
@@ -57,7 +56,8 @@ class SoftBART(SoftBARTSettings, ListedPrior):
         low, width = setting.x.min(axis=0), np.ptp(setting.x, axis=0)
         # the data say nothing about an input that is constant: the function must not depend on it
         scale = np.where(width > 0, 1 / np.where(width > 0, width, 1.0), 0.0)
-        return SoftBARTSampler(self, leaf_sd, low, scale, setting.x, setting.nodes, setting.noise_var, setting.unit)
+        own = SoftBARTSampler(self, leaf_sd, low, scale, setting.x, setting.nodes, setting.noise_var, setting.unit)
+        return with_offset(own, setting.residual, setting.noise_var)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.name, **super().describe()}

@@ -99,10 +99,8 @@ class SimulatorComparison:
             sentences.append(f"{verdict} ({_probability(probability)}).")
         if self.squared:
             size = float(self.distances[best].mean())
-            sentences.append(
-                f"At its best {best} misses it by {size:.2g} noise standard deviations (root mean square)."
-            )
-        return " ".join(one[0].upper() + one[1:] for one in sentences)
+            sentences.append(f"At its best {best} misses it by {size:.2g} noise standard deviations (rms).")
+        return " ".join(sentences)
 
     def figure(self) -> Figure:
         """The distances side by side, and their differences from the closest one's."""

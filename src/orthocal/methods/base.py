@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, IntArray
 from ..bias import BiasSampler
 from ..bias.base import PRIORS
 from ..errors import InputError
@@ -49,6 +49,8 @@ class RunNotes:
         Whether the memory of the theta step was looked for, and then ``theta_memory``, what was found.
     bias
         Findings of the bias samplers, one an outcome, as what JSON can store.
+    maxima
+        Share of the draws that were left out because the loss was stationary there, but not least.
     pareto_k, weighted_draws
         Of importance weights for the prior of theta: their Pareto shape, and how many draws they are worth.
     """
@@ -58,6 +60,7 @@ class RunNotes:
     remembers: bool = False
     theta_memory: float | None = None
     bias: tuple[dict[str, Any], ...] = ()
+    maxima: float | None = None
     pareto_k: float | None = None
     weighted_draws: float | None = None
 
@@ -113,6 +116,16 @@ class Draws:
     nodes_drawn: bool = False
     drawn: Drawn = Drawn.BIAS
     notes: RunNotes = RunNotes()
+
+    def taken(self, rows: IntArray) -> Draws:
+        """The draws numbered ``rows`` (c, s) of each chain."""
+        chains = np.arange(len(rows))[:, None]
+        own = ("theta", "model", "bias", "coefficient", "noise_cov")
+        there = {name: value for name in own if (value := getattr(self, name)) is not None}
+        changed: dict[str, Any] = {name: value[chains, rows] for name, value in there.items()}
+        for name in ("stats", "bias_state"):
+            changed[name] = {key: value[chains, rows] for key, value in getattr(self, name).items()}
+        return replace(self, **changed)
 
 
 @runtime_checkable

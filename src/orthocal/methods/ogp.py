@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,10 +11,13 @@ import numpy as np
 from ..arrays import Array, matrix_root
 from ..bias import GP
 from ..bias.outcomes import OutcomesBias
+from ..errors import InputError
 from ..problem.problem import Problem
 from .base import CLOSEST, Draws, ListedMethod, Plan, listed
 from .marginal import DrawnBias, Marginal, gaussian_bias, sample
 
+#: with a larger share of draws at other stationary points there is no posterior to speak of
+MOST_MAXIMA = 0.9
 #: gradients at the nodes that are kept
 REMEMBERED = 100
 
@@ -57,12 +61,12 @@ class OGP(ListedMethod):
             constraint.log_density,
             constraint.proposal_rows,
         )
-        return sample(problem, plan, marginal, bias, nodes_drawn=True)
+        return only_minima(sample(problem, plan, marginal, bias, nodes_drawn=True), plan.rngs)
 
     def words(self) -> str:
         return (
             "The bias is a Gaussian process whose prior is orthogonal to the simulator's gradients, for each theta "
-            f"anew, so {CLOSEST} or, more exactly, where that distance is stationary."
+            f"anew, so {CLOSEST}; draws where that distance is stationary but not least are left out."
         )
 
     def describe(self) -> dict[str, Any]:
@@ -85,6 +89,9 @@ class _Constraint:
         self._root = bias.prior_root()[n:].reshape(m * q, -1)
         self._weighted = problem.rule.weights[:, None, None] * problem.metric
         self._known: dict[bytes, Array] = {}
+        # about a posterior sd: the reach of second differences
+        self._reach = np.sqrt(np.diag(np.linalg.inv(n * problem.sensitivity.gram)))
+        self._linear = not self._second_differences(problem.theta_tilde).any()
 
     def columns(self, theta: Array) -> Array:
         """A at theta (c, p), (c, m q, p), scaled to gradients of length one: their length does not matter."""
@@ -138,7 +145,67 @@ class _Constraint:
         inner = np.einsum("cmp,cm->cp", A, cells.reshape(len(theta), -1))
         size = np.sqrt(np.einsum("cmk,mkl,cml->c", cells, self._weighted, cells))
         error = np.abs(inner).max(axis=1) / np.where(size > 0, size, 1.0)
-        return DrawnBias(values[:, :n], self._bias.records(own), {"orthogonality_error": error})
+        stats = {"orthogonality_error": error}
+        if not self._linear:
+            stats["curvature"] = self._curvature(theta, cells)
+        return DrawnBias(values[:, :n], self._bias.records(own), stats)
+
+    def _curvature(self, theta: Array, bias: Array) -> Array:
+        """Smallest eigenvalue of the loss's Hessian in theta, in units of the gradients' lengths, (c,); not above 0 at
+        a stationary point that is no minimum."""
+        lowest = np.empty(len(theta))
+        for c, (one, own) in enumerate(zip(theta, bias, strict=True)):
+            gradient = self._gradient(one) * self._reach
+            weighted = np.einsum("mkl,ml->mk", self._weighted, own)
+            gram = np.einsum("mki,mkl,mlj->ij", gradient, self._weighted, gradient)
+            hessian = gram - np.einsum("mk,mkij->ij", weighted, self._second_differences(one))
+            lengths = np.sqrt(np.diag(gram))
+            lengths = np.where(lengths > 0, lengths, 1.0)
+            lowest[c] = np.linalg.eigvalsh(hessian / np.outer(lengths, lengths))[0]
+        return lowest
+
+    def _second_differences(self, theta: Array) -> Array:
+        """Those of T f at the nodes for steps of the reach, (m, q, p, p); zeros where the simulator fails."""
+        p, problem = len(theta), self._problem
+        # inside of the support, all the way
+        room = np.minimum(theta - problem.parameters.lower, problem.parameters.upper - theta)
+        units = np.diag(np.maximum(np.minimum(self._reach, 0.5 * room), 1e-9 * self._reach))
+        pairs = list(combinations(range(p), 2))
+        moves = [np.zeros(p), *(sign * units[j] for j in range(p) for sign in (1, -1))]
+        moves += [a * units[i] + b * units[j] for i, j in pairs for a, b in ((1, 1), (-1, -1), (1, -1), (-1, 1))]
+        middle, *around = problem.whiten(problem.simulator.batch(problem.rule.nodes, theta + np.array(moves)))
+        found = np.zeros((*middle.shape, p, p))
+        for j in range(p):
+            found[..., j, j] = around[2 * j] + around[2 * j + 1] - 2 * middle
+        for number, (i, j) in enumerate(pairs):
+            a, b, c, d = around[2 * p + 4 * number :][:4]
+            found[..., i, j] = found[..., j, i] = (a + b - c - d) / 4
+        # in steps of the full reach; what is left of a linear simulator is rounding
+        found *= np.outer(self._reach / np.diag(units), self._reach / np.diag(units))
+        small = 1e-9 * np.abs(middle).max()
+        return np.where(np.isfinite(found) & (np.abs(found) > small), found, 0.0)
+
+
+def only_minima(draws: Draws, rngs: list[np.random.Generator]) -> Draws:
+    """The draws at which the loss is least around them: the others are replaced by these, chain by chain.
+
+    Orthogonality is stationarity: nothing in the prior keeps theta from where the loss is largest.
+    """
+    if "curvature" not in draws.stats:
+        return draws
+    least = draws.stats["curvature"] > 0
+    share = 1 - float(least.mean())
+    if share > MOST_MAXIMA:
+        raise InputError(
+            f"the orthogonal Gaussian process has {share:.0%} of its draws where the distance to the real process is "
+            'stationary but not least: take the joint projection, method="gp"'
+        )
+    rows = np.tile(np.arange(least.shape[1]), (len(rngs), 1))
+    for c, rng in enumerate(rngs):
+        # a chain without any has lost its way, and R-hat will show it
+        if least[c].any():
+            rows[c, ~least[c]] = rng.choice(np.flatnonzero(least[c]), int((~least[c]).sum()))
+    return replace(draws.taken(rows), notes=replace(draws.notes, maxima=share))
 
 
 def _triangles(root: Array, A: Array) -> Array:

@@ -1,7 +1,8 @@
 """theta_tilde: where the simulator fits the field data best, with every other local minimum of the loss.
 
-loss(t) = mean_i (y_i - f(x_i, t))' W (y_i - f(x_i, t)), minimised by nonlinear least squares from many starts. Where
-cells of a row are missing, its W is ((W^-1)_oo)^-1 at the observed ones: the loss is least over what is missing.
+loss(t) = sum_i v_i (y_i - f(x_i, t))' W (y_i - f(x_i, t)), with v_i the share of the domain that is nearest to point i,
+minimised by nonlinear least squares from many starts. Where cells of a row are missing, its W is ((W^-1)_oo)^-1 at the
+observed ones: the loss is least over what is missing.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def find_minima(
 ) -> tuple[Minimum, ...]:
     """Every distinct local minimum reached from ``starts`` (s, p), best first.
 
-    ``weight`` is W, (q, q), or one matrix a row, (n, q, q), with zeros at the missing (NaN) cells of y.
+    ``weight`` is n v_i W, (n, q, q), with zeros at the missing (NaN) cells of y.
     Equal losses are ordered by the prior's density, then by non-negative and small values first, so that the
     choice among symmetric minima does not depend on rounding.
     """

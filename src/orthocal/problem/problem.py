@@ -25,6 +25,8 @@ from .simulator import BoundSimulator, Function, GradientKind, Simulator
 
 #: starts of the search for theta_tilde
 STARTS = 32
+#: where more data points than this share are no node's nearest, all count alike in theta_tilde
+EMPTY_SHARES = 0.1
 
 
 class Problem:
@@ -144,10 +146,19 @@ class Problem:
 
     @property
     def _row_weight(self) -> Array:
-        """W for the rows, (q, q); where cells are missing, what is left of it at the others, (n, q, q)."""
-        if self.data.observed.all():
-            return self.weight
-        return observed_precision(np.linalg.inv(self.weight), self.data.observed)
+        """W for the rows, each times its share of the domain, (n, q, q).
+
+        So the fit is to the domain, wherever the data are. Where cells are missing, W is what is left of it at the
+        others.
+        """
+        weight = np.broadcast_to(self.weight, (self.data.n, self.data.q, self.data.q))
+        if not self.data.observed.all():
+            weight = observed_precision(np.linalg.inv(self.weight), self.data.observed)
+        shares = self.volumes
+        if np.mean(shares == 0) > EMPTY_SHARES:
+            # few nodes beside the data points: most of these would not count
+            return np.asarray(weight)
+        return np.asarray(self.data.n * shares[:, None, None] * weight)
 
     @property
     def theta_tilde(self) -> Array:

@@ -40,6 +40,7 @@ def findings(record: Record) -> Findings:
     parts = (
         _orthogonality,
         _projected_draws,
+        _maxima,
         _sensitivity,
         _quadrature,
         _minima,
@@ -109,6 +110,15 @@ def _projected_draws(record: Record, notes: Notes) -> Iterator[Finding]:
             yield Finding("problem", "prior of theta", message, advice)
         else:
             yield Finding("fine", "prior of theta", message)
+
+
+def _maxima(record: Record, notes: Notes) -> Iterator[Finding]:
+    if notes.maxima:
+        message = (
+            f"{notes.maxima:.1%} of the draws were where the distance to the real process is stationary but not least; "
+            "they were left out"
+        )
+        yield Finding("note", "stationary points", message, 'the joint projection has none of these: method="gp"')
 
 
 def _sensitivity(record: Record, notes: Notes) -> Iterator[Finding]:
