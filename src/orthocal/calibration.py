@@ -29,7 +29,7 @@ OUTSIDE_LIMIT = 0.01
 
 def calibrate(
     problem: Problem,
-    method: str | Method = "pgp",
+    method: str | Method = "gp",
     draws: int = 1000,
     chains: int = 4,
     seed: int | None = None,
@@ -41,7 +41,8 @@ def calibrate(
     Parameters
     ----------
     method
-        A name (``"pgp"``) or an object, for instance ``oc.methods.Projected(bias=oc.bias.GP(nu=2.5))``.
+        A name or an object, for instance ``oc.methods.Joint(bias=oc.bias.GP(nu=2.5))``. The default, ``"gp"``, is the
+        joint projection with a Gaussian-process bias; ``"pgp"`` is the paper's Algorithm 1.
     draws, warmup
         Kept draws and warm-up iterations of each chain.
     seed

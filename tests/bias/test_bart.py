@@ -32,7 +32,7 @@ def test_without_data_leaves_and_depths_follow_the_prior():
     rng = np.random.default_rng(0)
     x = rng.random((30, 3))
     prior = oc.bias.BART(least=0, grid="uniform", cuts=255)
-    sampler = prior.prepare(setting(x, noise_var=np.full(30, 1e200)))
+    sampler = prior.prepare(setting(x, noise_var=np.full(30, 1e200))).own
     state, shares, depths = None, [], []
     for _ in range(3000):
         state, _ = sampler.draw([rng], state, np.zeros((1, 30)))
@@ -50,7 +50,7 @@ def test_without_data_leaves_and_depths_follow_the_prior():
 def test_without_data_the_function_has_the_priors_variance():
     rng = np.random.default_rng(1)
     x = rng.random((20, 2))
-    sampler = oc.bias.BART(trees=50, least=0).prepare(setting(x, noise_var=np.full(20, 1e200)))
+    sampler = oc.bias.BART(trees=50, least=0).prepare(setting(x, noise_var=np.full(20, 1e200))).own
     state, draws = None, []
     for _ in range(4000):
         state, values = sampler.draw([rng], state, np.zeros((1, 20)))
@@ -65,7 +65,7 @@ def test_without_data_few_cuts_follow_the_exact_prior(cuts):
     """With so few cuts nodes run out of rules: the log prior is enumerated over all trees and compared."""
     rng = np.random.default_rng(2)
     x = np.linspace(0, 1, cuts + 1)[:, None]
-    sampler = oc.bias.BART(trees=40, least=0).prepare(setting(x, noise_var=np.full(cuts + 1, 1e200)))
+    sampler = oc.bias.BART(trees=40, least=0).prepare(setting(x, noise_var=np.full(cuts + 1, 1e200))).own
     assert sampler.findings()["cuts"] == [cuts]
     state, counts = None, []
     for _ in range(4000):
@@ -95,13 +95,13 @@ def geweke_scores(break_it=None):
     rng = np.random.default_rng(3)
     x = rng.random((12, 2))
     prior = oc.bias.BART(trees=5, least=2, cuts=8)
-    sampler = prior.prepare(setting(x))
+    sampler = prior.prepare(setting(x)).own
 
     def functions(fit, forest):
         leaves, _ = leaves_and_depths(forest)
         return [fit[0], fit[0] ** 2, fit[3] * fit[7], fit.max(), leaves.mean(), np.mean(leaves == 2)]
 
-    flat = prior.prepare(setting(x, noise_var=np.full(12, 1e200)))
+    flat = prior.prepare(setting(x, noise_var=np.full(12, 1e200))).own
     state, reference = None, []
     for _ in range(40_000):
         state, fits = flat.draw([rng], state, np.zeros((1, 12)))
@@ -161,7 +161,7 @@ def test_heteroscedastic_noise_is_honoured():
 
 def test_prior_of_the_quantile_grid_covers_the_data():
     x = stats.expon.rvs(size=(500, 1), random_state=0)
-    sampler = oc.bias.BART(cuts=50).prepare(setting(x))
+    sampler = oc.bias.BART(cuts=50).prepare(setting(x)).own
     assert sampler.findings()["cuts"] == [50]
     counts = np.bincount(sampler._bins[0, :500])
     assert counts.max() <= 30

@@ -41,7 +41,7 @@ def prior_leaves(rng, x, shares, tau, box=None, depth=0, reach=None):
 def test_without_data_trees_and_bandwidths_follow_the_prior():
     """Shares of 1, 2, 3, 4 leaves are .050, .552, .275, .092; tau is exponential with mean 0.1."""
     rng = np.random.default_rng(0)
-    sampler = SoftBART().prepare(setting(rng.random((30, 3)), noise_var=np.full(30, 1e200)))
+    sampler = SoftBART().prepare(setting(rng.random((30, 3)), noise_var=np.full(30, 1e200))).own
     levels = stats.expon(scale=0.1).ppf([0.1, 0.5, 0.9, 0.99])
     state, draws = None, []
     for _ in range(4000):
@@ -85,7 +85,7 @@ def relative_cuts(forest):
 
 def test_without_data_cuts_are_uniform_in_the_box_of_their_node():
     rng = np.random.default_rng(14)
-    sampler = SoftBART().prepare(setting(rng.random((5, 2)), noise_var=np.full(5, 1e200)))
+    sampler = SoftBART().prepare(setting(rng.random((5, 2)), noise_var=np.full(5, 1e200))).own
     state, cuts = None, []
     for _ in range(150):
         # ten sweeps renew most of the rules, so that the cuts are close to independent
@@ -100,7 +100,7 @@ def test_without_data_cuts_are_uniform_in_the_box_of_their_node():
 def test_without_data_the_splitting_variables_are_dirichlet():
     """s_v has mean 1/d and second moment (a/d + 1) / (d (a + 1)), and so have the splits on average."""
     rng = np.random.default_rng(1)
-    sampler = SoftBART(trees=8, sparsity=2.0).prepare(setting(rng.random((6, 4)), noise_var=np.full(6, 1e200)))
+    sampler = SoftBART(trees=8, sparsity=2.0).prepare(setting(rng.random((6, 4)), noise_var=np.full(6, 1e200))).own
     state, draws = None, []
     for _ in range(40_000):
         state, _ = sampler.draw([rng], state, np.zeros((1, 6)))
@@ -116,7 +116,7 @@ def test_without_data_the_function_has_the_priors_covariance():
     """Cov(b(x), b(x')) = trees leaf_sd^2 E sum_l phi_l(x) phi_l(x'), at two data points and a node."""
     rng = np.random.default_rng(2)
     x, nodes = unit_inputs(rng, 10, 2), np.array([[0.3, 0.8]])
-    sampler = SoftBART(trees=10).prepare(setting(x, nodes, noise_var=np.full(10, 1e200)))
+    sampler = SoftBART(trees=10).prepare(setting(x, nodes, noise_var=np.full(10, 1e200))).own
     places = [0, 4, 10]
     pairs = np.triu_indices(3)
     state, draws = None, []
@@ -159,7 +159,7 @@ def geweke_problem():
     prior = SoftBART(trees=4, sparsity=2.0)
 
     def sampler():
-        return prior.prepare(setting(x, node, noise_var=np.full(12, GEWEKE_NOISE)))
+        return prior.prepare(setting(x, node, noise_var=np.full(12, GEWEKE_NOISE))).own
 
     leaf_sd, points, draws = sampler().leaf_sd, np.vstack([x, node]), []
     for _ in range(8000):
@@ -237,7 +237,7 @@ def test_sparsity_finds_the_input_that_matters():
     rng = np.random.default_rng(10)
     x = rng.random((150, 20))
     response = 6 * np.sin(6 * x[:, 3]) + rng.standard_normal(150)
-    sampler = SoftBART(trees=20).prepare(setting(x, residual=response))
+    sampler = SoftBART(trees=20).prepare(setting(x, residual=response)).own
     state, shares = None, []
     for _ in range(300):
         state, _ = sampler.draw([rng], state, response[None])
@@ -263,7 +263,7 @@ def test_heteroscedastic_noise_is_honoured():
 def test_the_function_does_not_depend_on_a_constant_input():
     rng = np.random.default_rng(13)
     x = np.column_stack([rng.random(20), np.full(20, 3.0)])
-    sampler = SoftBART().prepare(setting(x))
+    sampler = SoftBART().prepare(setting(x)).own
     state, _ = sampler.draw([rng], None, rng.standard_normal((1, 20)))
     new = sampler.predict(rng, sampler.record(state), np.array([[0.5, 3.0], [0.5, 90.0]]))[0]
     assert new[0] == new[1]

@@ -80,7 +80,7 @@ def test_predictions_are_the_drawn_functions_also_after_restoring(name):
         predicted = sampler.predict(rng, records[-1], points)
         np.testing.assert_allclose(predicted, values, rtol=1e-7, atol=ROUNDING[kind])
     if kind == "softbart":
-        proposed, accepted = state[0].counts.T
+        proposed, accepted = state.own[0].counts.T
         assert np.all(accepted < 0.9 * proposed)
     if kind == "bnn":
         assert records[0]["weights"].shape == (3, sampler.findings()["weights"])

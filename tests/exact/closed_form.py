@@ -68,7 +68,9 @@ def projected_law(
     step = V + gain @ P @ S @ P.T @ gain.T
     constant = gain @ (y - P @ B @ y)
     if not feedback:
-        tilde = np.linalg.lstsq(G, y, rcond=None)[0]
+        # the best fit to the domain: every point counts by its share of it
+        root = np.sqrt(volumes)
+        tilde = np.linalg.lstsq(root[:, None] * G, root * y, rcond=None)[0]
         return Law(constant + A @ tilde, step, np.zeros((p, p)))
     return Law(np.linalg.solve(np.eye(p) - A, constant), solve_discrete_lyapunov(A, step), A)
 

@@ -243,4 +243,3 @@ def test_sampled_hyperparameters_are_averaged_over():
     predicted = posterior.predict(x[:3], draws=20)["bias"].values
     kept = np.linspace(0, 1499, 20).round().astype(int)
     assert np.allclose(predicted, posterior.data["posterior"]["bias"].values[:, kept, :3], atol=1e-6)
-

@@ -36,8 +36,8 @@ def test_legendre_rule_is_exact_for_polynomials_of_two_inputs(a, b):
 @pytest.mark.parametrize(
     ("d", "nodes", "fine", "coarse"),
     [
-        (1, None, LEGENDRE_NODES, (LEGENDRE_NODES + 1) // 2),
-        (2, None, LEGENDRE_NODES**2, ((LEGENDRE_NODES + 1) // 2) ** 2),
+        (1, None, LEGENDRE_NODES[1], (LEGENDRE_NODES[1] + 1) // 2),
+        (2, None, LEGENDRE_NODES[2] ** 2, ((LEGENDRE_NODES[2] + 1) // 2) ** 2),
         (3, None, SOBOL_NODES, SOBOL_NODES // 2),
         (1, 2, 2, 1),
         (1, 7, 7, 4),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from orthocal import Problem, Simulator
+from orthocal import Box, Points, Problem, Simulator
 from orthocal.errors import NonFiniteError, SimulatorError
 from orthocal.examples import MODEL1, MODEL2
 from orthocal.problem.minima import find_minima
@@ -28,10 +28,36 @@ def line(x, theta):
 def test_the_minimum_of_model_1_is_linear_least_squares():
     x, y = MODEL1.simulate(np.random.default_rng(0))
     minima = MODEL1.problem(x, y).minima
-    expected, residual, _, _ = np.linalg.lstsq(x, y, rcond=None)
+    root = np.sqrt(cells(x[:, 0]))
+    expected, residual, _, _ = np.linalg.lstsq(root[:, None] * x, root * y, rcond=None)
     assert len(minima) == 1
     np.testing.assert_allclose(minima[0].theta, expected, rtol=1e-8)
-    assert minima[0].loss == pytest.approx(residual[0] / 100 / 0.2**2, rel=1e-8)
+    assert minima[0].loss == pytest.approx(residual[0] / 0.2**2, rel=1e-8)
+
+
+def cells(x):
+    """The share of [0, 1] nearest to each point."""
+    order = np.argsort(x)
+    ends = np.concatenate([[0.0], (x[order][1:] + x[order][:-1]) / 2, [1.0]])
+    shares = np.empty(len(x))
+    shares[order] = np.diff(ends)
+    return shares
+
+
+def test_uneven_x_do_not_move_the_best_fit():
+    """A parabola fitted by a line through the origin, theta* = 3/4, with three quarters of the points in one half."""
+    x = np.concatenate([np.linspace(0, 0.5, 50), np.linspace(0.5, 1, 151)[1:]])
+    problem = Problem(x, x**2, lambda x, t: t[0] * x, {"t": stats.norm(0, 10)}, domain=Box(0, 1), noise_cov=0.01)
+    assert problem.theta_tilde[0] == pytest.approx(0.75, abs=1e-3)
+    unweighted = np.sum(x**3) / np.sum(x**2)
+    assert abs(unweighted - 0.75) > 0.03
+
+
+def test_where_nodes_are_few_beside_the_data_all_points_count_alike():
+    x = np.linspace(0, 1, 40)
+    domain = Points(np.array([[0.2], [0.8]]))
+    problem = Problem(x, x**2, lambda x, t: t[0] * x, {"t": stats.norm(0, 10)}, domain=domain, noise_cov=0.01)
+    assert problem.theta_tilde[0] == pytest.approx(np.sum(x**3) / np.sum(x**2), rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

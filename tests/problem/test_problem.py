@@ -232,10 +232,10 @@ def test_choices_of_the_loss_weight(loss_weight, W):
     at_nodes = pair_gradient(nodes[:, 0])
     expected = np.einsum("m,mkp,kl,mlr->pr", weights, at_nodes, W, at_nodes)
     np.testing.assert_allclose(problem.sensitivity.gram, expected, rtol=1e-6)
-    # theta_tilde is weighted least squares with the same W
+    # theta_tilde is weighted least squares with the same W, and each row's share of the domain
     at_data = pair_gradient(X)
-    precision = np.einsum("nkp,kl,nlr->pr", at_data, W, at_data)
-    expected = np.linalg.solve(precision, np.einsum("nkp,kl,nl->p", at_data, W, PAIR))
+    precision = np.einsum("n,nkp,kl,nlr->pr", problem.volumes, at_data, W, at_data)
+    expected = np.linalg.solve(precision, np.einsum("n,nkp,kl,nl->p", problem.volumes, at_data, W, PAIR))
     np.testing.assert_allclose(problem.theta_tilde, expected, rtol=1e-7)
 
 
@@ -247,8 +247,10 @@ def test_the_default_loss_weight_is_the_noise_precision():
 
 @pytest.mark.parametrize("loss_weight", ["noise-precision", "identity", 7.0, [[7.0]]])
 def test_all_loss_weights_give_one_best_fit_for_one_outcome(loss_weight):
-    expected = np.linalg.lstsq(line_gradient(X, None), Y, rcond=None)[0]
-    np.testing.assert_allclose(make(loss_weight=loss_weight).theta_tilde, expected, rtol=1e-7)
+    problem = make(loss_weight=loss_weight)
+    root = np.sqrt(problem.volumes)
+    expected = np.linalg.lstsq(root[:, None] * line_gradient(X, None), root * Y, rcond=None)[0]
+    np.testing.assert_allclose(problem.theta_tilde, expected, rtol=1e-7)
 
 
 def test_whitening_there_and_back():
@@ -311,11 +313,12 @@ def test_replicated_x_work():
     x = np.repeat(np.linspace(0, 1, 8), 4)
     y = 1 + 2 * x + 0.1 * rng.standard_normal(32)
     problem = make(x=x, y=y, noise_cov="estimate", domain=Box(0, 1))
-    expected = np.linalg.lstsq(line_gradient(x, None), y, rcond=None)[0]
-    np.testing.assert_allclose(problem.theta_tilde, expected, rtol=1e-7)
     # the ends have half a cell, and every replicate a quarter of its cell
-    cells = np.array([0.5, 1, 1, 1, 1, 1, 1, 0.5]) / 7
-    np.testing.assert_allclose(problem.volumes, np.repeat(cells, 4) / 4)
+    cells = np.repeat(np.array([0.5, 1, 1, 1, 1, 1, 1, 0.5]) / 7, 4) / 4
+    np.testing.assert_allclose(problem.volumes, cells)
+    root = np.sqrt(cells)
+    expected = np.linalg.lstsq(root[:, None] * line_gradient(x, None), root * y, rcond=None)[0]
+    np.testing.assert_allclose(problem.theta_tilde, expected, rtol=1e-7)
     assert problem.noise.source == "estimated"
     assert 0.004 < problem.noise.cov[0, 0] < 0.02
     assert problem.sensitivity_at_data.weakest > 0.1

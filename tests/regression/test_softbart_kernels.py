@@ -14,7 +14,7 @@ from orthocal.regression import softbart_kernels as kernels
 def test_the_shares_are_drawn_from_their_full_conditional():
     """Dirichlet(a/d + number of splits): mean and second moments, of variables of a fixed forest."""
     rng = np.random.default_rng(15)
-    sampler = SoftBART(trees=3, sparsity=1.5).prepare(setting(rng.random((5, 3)), noise_var=np.full(5, 1e200)))
+    sampler = SoftBART(trees=3, sparsity=1.5).prepare(setting(rng.random((5, 3)), noise_var=np.full(5, 1e200))).own
     state, _ = sampler.draw([rng], None, np.zeros((1, 5)))
     nodes, draws = state[0].nodes, np.empty((40_000, 3))
     inner = (nodes[:, :, kernels.PARENT] != kernels.FREE) & (nodes[:, :, kernels.CHILD] != kernels.LEAF)

@@ -11,8 +11,8 @@ import numpy as np
 from orthocal import bias, emulators
 from orthocal.examples import MODEL1, MODEL2_PART
 from orthocal.methods import Draws, Projected
+from orthocal.studies.base import Column, Study
 from orthocal.studies.printed import UNAVAILABLE, Printed
-from orthocal.studies.registry import Column, Study
 
 #: a folder for what the methods leave and look for; the tests set it
 FOLDER = "ORTHOCAL_FAKE_STUDIES"

@@ -18,12 +18,12 @@ class OffsetState(NamedTuple):
 
 
 class WithOffset:
-    """b = a + b_own with a ~ N(0, offset_sd^2), and b_own drawn by another sampler: Gibbs between the two."""
+    """b = a + b_own with a ~ N(0, offset_sd^2), and b_own drawn by the sampler ``own``: Gibbs between the two."""
 
     takes_noise_scale = True
 
     def __init__(self, own: BiasSampler, offset_sd: float, noise_var: Array) -> None:
-        self._own, self._offset_sd, self._weight = own, offset_sd, 1 / noise_var
+        self.own, self._offset_sd, self._weight = own, offset_sd, 1 / noise_var
 
     def draw(
         self,
@@ -34,8 +34,8 @@ class WithOffset:
     ) -> tuple[OffsetState, Array]:
         scale = np.ones(len(rngs)) if noise_scale is None else noise_scale
         given = {} if noise_scale is None else {"noise_scale": noise_scale}
-        offset = self._level(residual) if state is None else state.offset
-        own, values = self._own.draw(rngs, None if state is None else state.own, residual - offset[:, None], **given)
+        offset = self._level(residual, scale) if state is None else state.offset
+        own, values = self.own.draw(rngs, None if state is None else state.own, residual - offset[:, None], **given)
         # a | b_own is a Gaussian
         precision = self._offset_sd**-2 + self._weight.sum() / scale
         left = (residual - values[:, : residual.shape[1]]) @ self._weight / scale
@@ -43,22 +43,22 @@ class WithOffset:
         offset = left / precision + normal / np.sqrt(precision)
         return OffsetState(offset, own), values + offset[:, None]
 
-    def _level(self, residual: Array) -> Array:
+    def _level(self, residual: Array, scale: Array) -> Array:
         """Where the first draw starts."""
-        return np.asarray(residual @ self._weight / (self._weight.sum() + self._offset_sd**-2))
+        return np.asarray(residual @ self._weight / (self._weight.sum() + scale * self._offset_sd**-2))
 
     def record(self, state: OffsetState) -> dict[str, Array]:
-        return {**self._own.record(state.own), "offset": state.offset[:, None]}
+        return {**self.own.record(state.own), "offset": state.offset[:, None]}
 
     def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
-        return np.asarray(self._own.predict(rng, records, x_new) + records["offset"])
+        return np.asarray(self.own.predict(rng, records, x_new) + records["offset"])
 
     def findings(self) -> dict[str, Any]:
-        unit = float(self._own.settings()["unit"])
-        return {**self._own.findings(), "offset_sd": self._offset_sd / unit}
+        unit = float(self.own.settings()["unit"])
+        return {**self.own.findings(), "offset_sd": self._offset_sd / unit}
 
     def settings(self) -> dict[str, Any]:
-        return {**self._own.settings(), "offset_sd": self._offset_sd}
+        return {**self.own.settings(), "offset_sd": self._offset_sd}
 
 
 def with_offset(own: BiasSampler, residual: Array, noise_var: Array) -> WithOffset:

@@ -48,7 +48,7 @@ def demo(
         "Field data: 100 noisy points of y = 4x + x sin(5x). Simulator: f(x, theta) = theta x, which cannot bend."
     )
     problem = demo_problem(seed)
-    posterior = calibrate(problem, "pgp", seed=seed)
+    posterior = calibrate(problem, seed=seed)
     posterior.data.attrs["title"] = "orthocal demo: a straight line for a curved process"
     folder = made_folder(out)
     write_demo_files(problem, folder)
@@ -66,7 +66,7 @@ def run(problem_file: Annotated[Path, typer.Argument(help="The problem as a TOML
 
     config = read_problem_file(problem_file)
     problem = build_problem(config, problem_file.parent)
-    method = build_method(config.method)
+    method = build_method(config.method, config.loss)
     if "/" in config.output.name or config.output.name in ("", ".", ".."):
         raise ConfigError(f"output.name {config.output.name!r}: give a file name without ending and without folders")
     sampling = config.sampling
@@ -95,7 +95,7 @@ def compare(
 
     config = read_problem_file(problem_file)
     names = config.compare.methods if methods is None else listed(methods)
-    chosen = build_methods(names, config.method)
+    chosen = build_methods(names, config.method, config.loss)
     problem, sampling = build_problem(config, problem_file.parent), config.sampling
     comparison = run_compare(
         problem,

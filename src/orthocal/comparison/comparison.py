@@ -21,7 +21,7 @@ from .words import assumptions, labelled, remarks
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-METHODS = ("pgp", "pbart", "ogp", "ko", "none")
+METHODS = ("gp", "bart", "ogp", "ko", "none")
 #: draws a chain of the fits to the folds, unless told otherwise
 FOLD_DRAWS = 250
 

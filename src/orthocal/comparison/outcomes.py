@@ -60,7 +60,7 @@ class OutcomeComparison:
         return "\n".join([table, *(f"{name}: {why}" for name, why in self.failures.items())])
 
 
-def compare_outcomes(problem: Problem, method: str | Method = "pgp", **options: Any) -> OutcomeComparison:
+def compare_outcomes(problem: Problem, method: str | Method = "gp", **options: Any) -> OutcomeComparison:
     """Calibrate with each outcome alone and with all together.
 
     Every fit has the same priors, domain and noise; the noise is estimated once, from all outcomes.

@@ -44,7 +44,7 @@ def labelled(methods: Sequence[str | Method] | Mapping[str, str | Method] | str 
             name = one if isinstance(one, str) else _label(method)
             chosen[_distinct(name, chosen)] = method
     if not chosen:
-        raise InputError('methods is empty: give at least one, for instance ["pgp", "none"]')
+        raise InputError('methods is empty: give at least one, for instance ["gp", "none"]')
     return chosen
 
 

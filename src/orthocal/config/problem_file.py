@@ -17,7 +17,8 @@ from ..emulators import Emulator
 from ..emulators.choice import emulate
 from ..errors import ConfigError
 from ..kernels import HMC, AdaptiveMetropolis, Kernel, Laplace, Slice
-from ..methods import Method, Projected, method_by_name
+from ..losses import Chosen, Huber
+from ..methods import Joint, Method, Projected, method_by_name
 from ..problem.domain import Box, Domain, Points
 from ..problem.noise_estimate import LowRankNoise
 from ..problem.problem import STARTS, Problem
@@ -71,7 +72,11 @@ class NoiseSection(Section):
 
 
 class LossSection(Section):
+    """What "closest" means; ``k`` is where Huber's loss turns, in noise sds."""
+
     weight: Literal["noise-precision", "identity"] | list[list[float]] = "noise-precision"
+    kind: Literal["squared", "absolute", "huber"] = "squared"
+    k: float | None = None
 
 
 class MethodSection(Section):
@@ -79,7 +84,7 @@ class MethodSection(Section):
 
     model_config = ConfigDict(extra="allow")
 
-    name: str = "pgp"
+    name: str = "gp"
     projection: Literal["functional", "finite"] = "functional"
     feedback: bool = True
     kernel: Literal["laplace", "adaptive", "slice", "hmc"] = "laplace"
@@ -149,17 +154,39 @@ def build_problem(config: ProblemFile, folder: Path) -> Problem:
     )
 
 
-def build_method(config: MethodSection) -> Method:
+def build_method(config: MethodSection, loss: LossSection | None = None) -> Method:
     """The method that a file describes."""
     method = method_by_name(config.name)
+    closest = _loss(loss or LossSection())
+    if closest != "squared" and not isinstance(method, Joint):
+        raise ConfigError(
+            f"method {config.name!r} has the squared loss: [loss] kind goes with the joint projection, gp"
+        )
     if isinstance(method, Projected):
         bias = _with_settings(method.bias, config)
         return Projected(bias, config.projection, config.feedback, KERNELS[config.kernel]())
-    projected_only = config.model_fields_set & {"projection", "feedback", "kernel"}
-    if projected_only:
-        raise ConfigError(f"method {config.name!r} has no {', '.join(sorted(projected_only))}: it projects nothing")
+    if isinstance(method, Joint):
+        _refuse_projected_only(config)
+        return Joint(_with_settings(method.bias, config), closest)
+    _refuse_projected_only(config)
     changed: Method = _with_settings(method, config)
     return changed
+
+
+def _refuse_projected_only(config: MethodSection) -> None:
+    projected_only = config.model_fields_set & {"projection", "feedback", "kernel"}
+    if projected_only:
+        raise ConfigError(
+            f"method {config.name!r} has no {', '.join(sorted(projected_only))}: these go with pgp, pbart and so on"
+        )
+
+
+def _loss(config: LossSection) -> Chosen:
+    if config.k is not None and config.kind != "huber":
+        raise ConfigError('[loss] k goes with kind = "huber"')
+    if config.kind == "huber":
+        return Huber() if config.k is None else Huber(config.k)
+    return config.kind
 
 
 def _with_settings(part: Any, config: MethodSection) -> Any:
@@ -176,9 +203,9 @@ def _with_settings(part: Any, config: MethodSection) -> Any:
         raise ConfigError(f"[method]: a setting of {config.name!r} has the wrong type: {error}") from None
 
 
-def build_methods(names: list[str], config: MethodSection) -> dict[str, Method]:
+def build_methods(names: list[str], config: MethodSection, loss: LossSection | None = None) -> dict[str, Method]:
     """Methods to compare, by name; that of ``[method]`` has the settings it has there."""
-    return {name: build_method(config) if name == config.name else method_by_name(name) for name in names}
+    return {name: build_method(config, loss) if name == config.name else method_by_name(name) for name in names}
 
 
 def _simulator(config: SimulatorSection, folder: Path) -> Simulator | Emulator:

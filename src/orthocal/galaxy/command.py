@@ -30,7 +30,7 @@ def _options_of_every_fit(
     refine: Annotated[int | None, typer.Option(help="More runs, around the posterior of all outcomes.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Runs at a time. Default: number of cores.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of data or bins, design and draws. Default: 1.")] = None,
-    methods: Annotated[str | None, typer.Option(help="Names, with commas. Default: pgp,pbart,ogp.")] = None,
+    methods: Annotated[str | None, typer.Option(help="Names, with commas. Default: gp,bart,ogp.")] = None,
     emulator: Annotated[str | None, typer.Option(help="Name, or auto: the best. Default: gp.")] = None,
     compare: Annotated[str | None, typer.Option(help="Emulators to compare, with commas, or none.")] = None,
     emulator_error: Annotated[

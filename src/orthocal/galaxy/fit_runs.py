@@ -72,7 +72,7 @@ def make_runs(data: GalaxyData, settings: Sampling, stages: Stages, say: Callabl
 
 def _wanted(data: GalaxyData, runs: oc.RunTable, n: int, seed: int) -> Array:
     emulator = oc.emulate(runs, "gp")
-    posterior = oc.calibrate(data.problem(emulator), "pgp", draws=250, seed=seed)
+    posterior = oc.calibrate(data.problem(emulator), "gp", draws=250, seed=seed)
     return oc.next_runs(posterior, runs, n, seed).to_numpy()
 
 

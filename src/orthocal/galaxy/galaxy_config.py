@@ -15,7 +15,7 @@ from ..sections import Section, checked_sections, read_toml
 from .mass import PARAMETERS
 from .model import RIDGE
 
-METHODS = ("pgp", "pbart", "ogp")
+METHODS = ("gp", "bart", "ogp")
 #: ranges of the priors where none are given: wide enough for most early-type galaxies
 BOX = {"log10_mbh": (6.0, 10.0), "ml": (1.0, 8.0), "f_dm": (0.0, 0.5)}
 #: files that are named relative to the TOML file

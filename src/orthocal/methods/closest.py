@@ -14,11 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Array, BoolArray
+from ..arrays import Array, BoolArray, IntArray
 from ..losses import Loss, OwnLoss, Squared
 from ..problem.problem import Problem
 from .distance import Distance
 from .expansion import Correction, expanded
+from .objective import Objective, objective
 
 #: rounds of calls before a draw is taken as it is
 MOST_ROUNDS = 12
@@ -32,8 +33,6 @@ LEARNING_ROUNDS = 2
 MOST_STEPS, MOST_HALVINGS = 50, 10
 #: a smaller bias, in noise sds, counts as this large in the error of its orthogonality
 LEAST_BIAS = 0.01
-#: differences of a loss of the user's, in units of the draws' spread: long enough to see over small corners
-LOSS_STEP = 1e-2
 #: expansions until the one for the mean of the draws is where the simulator is closest to it, to within a spread
 MOST_ORIGINS, NEAR_ORIGIN = 8, 0.5
 #: other minima of the loss that are looked at, and by how much of the loss one must be closer
@@ -124,9 +123,9 @@ class _Search:
 
     def least(self) -> Array:
         """The least loss of each draw by the expansion alone, (s,)."""
-        none = Correction(len(self._lower))
-        d = self._minimised(np.zeros((len(self._target), len(self._lower))), self._target, none)
-        return self._distance.loss(self._target - self._expansion.at(d))
+        every = np.arange(len(self._target))
+        loss_at = self._objective(every, np.zeros(1), Correction(len(self._lower)))
+        return loss_at.loss(self._minimised(np.zeros((len(every), len(self._lower))), loss_at), every)
 
     def run(self) -> Closest:
         (count, _), p = self._target.shape, len(self._lower)
@@ -136,7 +135,7 @@ class _Search:
         settled, known, blocked = np.zeros((3, count), dtype=bool)
         for number in range(MOST_ROUNDS):
             moving = np.flatnonzero(~settled)
-            new = self._minimised(d[moving], self._target[moving] - missed[moving], correction)
+            new = self._minimised(d[moving], self._objective(moving, missed[moving], correction))
             # where the simulator has failed, half way back towards the origin, where it works
             new = np.where(blocked[moving, None], 0.5 * d[moving], new)
             exact, at_data = self._simulated(self._inside(new))
@@ -150,8 +149,8 @@ class _Search:
             unit = self._unit(d)
             if number < LEARNING_ROUNDS:
                 correction = correction.learnt(d[known], missed[known], unit)
-            _, gradient, hessian = self._slopes(d[moved], self._target[moved] - missed[moved], correction)
-            step = np.abs(self._newton(d[moved], gradient, hessian)).max(axis=1)
+            at_these = self._objective(moved, missed[moved], correction).slopes(d[moved], np.arange(len(moved)))
+            step = np.abs(self._newton(d[moved], at_these.gradient, at_these.hessian)).max(axis=1)
             settled[moved] = blocked[moved] | (step < (OWN_SETTLED if self._distance.own else SETTLED) * unit)
             if settled.all():
                 break
@@ -175,51 +174,21 @@ class _Search:
         """The draws' spread in units of the expansion's: the unit in which a draw moves much or little."""
         return float(max(np.median(np.abs(d - np.median(d, axis=0)).max(axis=1)), 1e-3))
 
-    def _slopes(self, d: Array, target: Array, correction: Correction) -> tuple[Array, Array, Array]:
-        """Loss (s,), half its gradient (s, p) and half its Hessian (s, p, p) in d, for targets (s, k)."""
-        if self._distance.own:
-            return self._differences(d, target, correction)
-        left = target - self._expansion.at(d)
-        tangent = self._expansion.slope + np.einsum("kij,sj->ski", self._expansion.curve, d)
-        pull = self._distance.pull(left)
-        downhill = np.einsum("ski,sk->si", tangent, pull.force) + correction.slope(d, pull.force)
-        hessian = np.einsum("ski,sk,skj->sij", tangent, pull.weight, tangent)
-        hessian -= np.einsum("kij,sk->sij", self._expansion.curve, pull.force)
-        if pull.bend is not None:
-            cells = (*pull.bend.shape, -1)
-            along = np.einsum("smqi,smq->smi", tangent.reshape(*cells, d.shape[1]), left.reshape(cells))
-            hessian += np.einsum("smi,sm,smj->sij", along, pull.bend, along)
-        return pull.loss, -downhill, hessian
+    def _objective(self, rows: IntArray, missed: Array, correction: Correction) -> Objective:
+        """The loss of the draws numbered ``rows``, and what the expansion misses for each, (r, k)."""
+        return objective(self._distance, self._expansion, self._target[rows] - missed, correction)
 
-    def _differences(self, d: Array, target: Array, correction: Correction) -> tuple[Array, Array, Array]:
-        """The same by differences, of a loss of which only values can be had."""
-        p, h = d.shape[1], LOSS_STEP
-
-        def at(move: Array) -> Array:
-            left = target - self._expansion.at(d + move) - correction.change(d, d + move)
-            return self._distance.loss(left)
-
-        here, units = at(np.zeros(p)), h * np.eye(p)
-        up, down = (np.stack([at(sign * unit) for unit in units], axis=1) for sign in (1, -1))
-        hessian = np.empty((len(d), p, p))
-        for i in range(p):
-            hessian[:, i, i] = (up[:, i] + down[:, i] - 2 * here) / h**2
-            for j in range(i):
-                both = at(units[i] + units[j]) - up[:, i] - up[:, j] + here
-                hessian[:, i, j] = hessian[:, j, i] = both / h**2
-        return here, (up - down) / (4 * h), hessian / 2
-
-    def _minimised(self, d: Array, target: Array, correction: Correction) -> Array:
+    def _minimised(self, d: Array, loss_at: Objective) -> Array:
         """Newton's method on the expansion, all draws at a time, inside of the support."""
         d = d.copy()
         moving = np.arange(len(d))
         for _ in range(MOST_STEPS):
-            loss, gradient, hessian = self._slopes(d[moving], target[moving], correction)
+            loss, gradient, hessian = loss_at.slopes(d[moving], moving)
             step = self._newton(d[moving], gradient, hessian)
             size = np.ones(len(moving))
             for _ in range(MOST_HALVINGS):
                 trial = np.clip(d[moving] + size[:, None] * step, self._lower, self._upper)
-                worse = self._distance.loss(target[moving] - self._expansion.at(trial)) > loss * (1 + 1e-12)
+                worse = loss_at.loss(trial, moving) > loss * (1 + 1e-12)
                 if not worse.any():
                     break
                 size = np.where(worse, size / 2, size)
@@ -244,12 +213,12 @@ class _Search:
         return np.where(held, 0.0, step)
 
     def _verified(self, d: Array, missed: Array, correction: Correction, settled: BoolArray) -> Closest:
-        target = self._target - missed
-        loss, gradient, hessian = self._slopes(d, target, correction)
+        every = np.arange(len(d))
+        _, gradient, hessian = self._objective(every, missed, correction).slopes(d, every)
         on_bound = ((d <= self._lower) | (d >= self._upper)).any(axis=1)
         lowest = np.linalg.eigvalsh(hessian)[:, 0]
         stuck = ~settled | ((lowest <= 0) & ~on_bound)
-        left = target - self._expansion.at(d)
+        left = self._target - missed - self._expansion.at(d)
         if self._distance.own:
             # there is no product to be zero: how far theta is from its place, in units of its spread
             error = np.abs(self._newton(d, gradient, hessian)).max(axis=1) / self._unit(d)
@@ -258,11 +227,13 @@ class _Search:
             # beside a bias far below the noise, rounding would count
             least = LEAST_BIAS * np.sqrt(np.trace(self._problem.metric)) if self._distance.squared else 0.0
             size = np.maximum(pulled, max(least, 1e-300))[:, None]
-            error = np.max(np.abs(gradient) / (size * np.linalg.norm(self._expansion.slope, axis=0)), axis=1)
+            error = np.max(
+                np.abs(gradient) / (size * np.linalg.norm(self._expansion.basis[:, : d.shape[1]], axis=0)), axis=1
+            )
         bias_square, process_square = self._sizes(left)
         return Closest(
             self._inside(d),
-            loss,
+            self._distance.loss(left),
             self._model,
             np.where(on_bound, 0.0, error),
             on_bound,

@@ -15,26 +15,46 @@ from ..problem.parameters import Parameters
 REACH = 1.0
 #: with more parameters than this the expansion has no mixed terms: their differences would be too many calls
 MOST_MIXED = 12
+#: second differences below this share of the simulator's size are rounding
+ROUNDING = 1e-12
 #: the regression of what the expansion missed needs so many draws a coefficient
 DRAWS_A_TERM = 10
 
 
 @dataclass(frozen=True)
 class Expansion:
-    """f(t) = value + slope d + d' curve d / 2 with d = (t - origin) / scale, as vectors whose dot product is <., .>.
+    """f(t) = value + basis phi(d) with d = (t - origin) / scale, as vectors whose dot product is <., .>.
 
-    ``value`` (k,), ``slope`` (k, p), ``curve`` (k, p, p).
+    phi(d) = (d_i, and d' bend d / 2 for each bend): what is not curved has no bends.
+
+    Attributes
+    ----------
+    value, basis
+        (k,) and (k, r).
+    bends
+        The second derivatives of phi, (r, p, p), zeros for the first p.
     """
 
     origin: Array
     scale: Array
     value: Array
-    slope: Array
-    curve: Array
+    basis: Array
+    bends: Array
+
+    def features(self, d: Array) -> Array:
+        """phi at d (s, p), (s, r)."""
+        p = d.shape[1]
+        curved = [0.5 * np.einsum("si,ij,sj->s", d, bend, d) for bend in self.bends[p:]]
+        return np.column_stack([d, *curved])
+
+    def jacobian(self, d: Array) -> Array:
+        """dphi/dd, (s, r, p)."""
+        linear = np.eye(len(self.bends), d.shape[1])
+        return np.asarray(linear + np.tensordot(d, self.bends, axes=(1, 2)))
 
     def at(self, d: Array) -> Array:
         """f at d (s, p), (s, k)."""
-        return np.asarray(self.value + d @ self.slope.T + 0.5 * np.einsum("kij,si,sj->sk", self.curve, d, d))
+        return np.asarray(self.value + self.features(d) @ self.basis.T)
 
 
 def expanded(
@@ -57,16 +77,22 @@ def expanded(
     moves = [np.zeros(p), *(sign * units[j] for j in along for sign in (1, -1))]
     moves += [a * units[i] + b * units[j] for i, j in pairs for a, b in ((1, 1), (-1, -1), (1, -1), (-1, 1))]
     value, *around = values_at(origin + np.array(moves))
-    curve = np.zeros((len(value), p, p))
+    columns, bends = [slope * step], [np.zeros((p, p, p))]
     for number, j in enumerate(along):
         up, down = around[2 * number : 2 * number + 2]
-        curve[:, j, j] = up + down - 2 * value
+        columns.append((up + down - 2 * value)[:, None])
+        bends.append(np.outer(np.eye(p)[j], np.eye(p)[j])[None])
     for number, (i, j) in enumerate(pairs):
         a, b, c, d = around[2 * len(along) + 4 * number :][:4]
-        curve[:, i, j] = curve[:, j, i] = (a + b - c - d) / 4
-    # where the simulator fails beside the origin, the slope alone is known
-    curve[~np.isfinite(curve)] = 0.0
-    return Expansion(origin, step, value, slope * step, curve)
+        columns.append((a + b - c - d)[:, None] / 4)
+        both = np.outer(np.eye(p)[i], np.eye(p)[j])
+        bends.append((both + both.T)[None])
+    basis, curves = np.concatenate(columns, axis=1), np.concatenate(bends)
+    # rounding is no curvature; and where the simulator fails beside the origin, the slope alone is known
+    small = ROUNDING * max(np.linalg.norm(value), np.linalg.norm(slope * step))
+    kept = np.linalg.norm(basis, axis=0) > small
+    kept[:p] = True
+    return Expansion(origin, step, value, basis[:, kept], curves[kept])
 
 
 class Correction:
@@ -98,12 +124,13 @@ class Correction:
             return 0.0
         return np.asarray((self._features(moved) - self._features(d)) @ self._coefficient)
 
-    def slope(self, d: Array, left: Array) -> Array:
-        """The correction's gradient times what is left, (s, p)."""
+    def along(self, left: Array) -> Array | None:
+        """Products of what is left, (s, k), with the terms' coefficients; None where nothing is learnt."""
+        return None if self._coefficient is None else np.asarray(left @ self._coefficient.T)
+
+    def slope(self, d: Array, along: Array) -> Array:
+        """The correction's gradient times what is left, (s, p), from its products with the coefficients."""
         found = np.zeros_like(d)
-        if self._coefficient is None:
-            return found
-        along = left @ self._coefficient.T
         scaled = d / self._unit
         for number, term in enumerate(self._terms):
             for place in range(len(term)):

@@ -4,14 +4,17 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 if _TYPE_CHECKING:
-    from .printed import Printed
-    from .registry import STUDIES, Column, Study
+    from .base import Column as Column
+    from .base import Study as Study
+    from .printed import Printed as Printed
+    from .registry import STUDIES as STUDIES
 
-__all__ = ["STUDIES", "Column", "Printed", "Study"]
+_PLACES = {"Column": "base", "Printed": "printed", "STUDIES": "registry", "Study": "base"}
+__all__ = list(_PLACES)
 
 
 def __getattr__(name: str) -> object:
     # only when asked for: the command line describes its commands without them
-    if name not in __all__:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(_import_module(".printed" if name == "Printed" else ".registry", __name__), name)
+    return getattr(_import_module(f".{_PLACES[name]}", __name__), name)

@@ -10,7 +10,7 @@ import typer
 from ..errors import KEPT, InputError
 
 if TYPE_CHECKING:
-    from .registry import Study
+    from .base import Study
     from .replicate import Row
 
 #: failed replications that are listed one by one
@@ -21,7 +21,8 @@ def study(
     name: Annotated[
         str,
         typer.Argument(
-            help="table1, table2, table3, finite1, finite2, outcomes, unavailable or all; or your own, module:NAME."
+            help="table1, table2, table3, finite1, finite2, outcomes, unavailable or all; joint-... of our own; "
+            "or yours, module:NAME."
         ),
     ],
     replications: Annotated[int | None, typer.Option(help="Number of data sets. Default: 100.")] = None,

@@ -11,8 +11,8 @@ from ..files import whole_file
 from ..pages.page import rendered
 from ..pages.pictures import inline_svg
 from ..pages.style import STYLE
+from .base import Study
 from .figure import study_figure
-from .registry import Study
 from .results import Results, Settings
 from .tables import HEADER, cells, figures, headings, markdown_table
 

@@ -15,7 +15,8 @@ import orthocal as oc
 
 from ..arrays import Array
 from ..examples import Example
-from .registry import Column, Study, study_by_name
+from .base import Column, Study
+from .registry import study_by_name
 
 #: the draws of a replication are split over so many chains
 CHAINS = 4

@@ -21,8 +21,9 @@ from ..execution.processes import ProcessWorkers
 from ..execution.work import Lost, Settled, Work, Workers
 from ..execution.workers import DaskWorkers, cores
 from ..progress import progress_bar, progress_shown
+from .base import Study
 from .pages import write_pages
-from .registry import Study, columns_by_key
+from .registry import columns_by_key
 from .replicate import CHAINS, Row, Task, failed_row, run_task
 from .results import Results, Settings
 

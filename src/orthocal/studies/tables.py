@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from .base import Column, Study
 from .printed import Printed, printed_numbers
-from .registry import Column, Study
 from .replicate import ParameterRow, Row
 
 NONE = "–"
@@ -17,8 +17,9 @@ NONE = "–"
 def figures(study: Study, rows: Sequence[Row]) -> pd.DataFrame:
     """One row a parameter and column, in the study's order; of columns that have a replication.
 
-    ``mean`` is the mean of the posterior means, with their ``mean_low`` and ``mean_high``; ``sd_low`` and ``sd_high``
-    are the smallest and largest posterior sd; ``ess_per_second`` is the median of ESS over CPU seconds.
+    ``mean`` is the mean of the posterior means, ``scatter`` their standard deviation, ``mean_low`` and ``mean_high``
+    their range; ``sd_mean`` is the mean posterior sd, ``sd_low`` and ``sd_high`` the smallest and largest;
+    ``ess_per_second`` is the median of ESS over CPU seconds.
     """
     found = []
     for j, parameter in enumerate(study.model.parameters):
@@ -44,13 +45,27 @@ def _figures_of(study: Study, column: Column, j: int, parameter: str, rows: list
 
 
 def _ours(rows: list[ParameterRow], cpu: np.ndarray) -> dict[str, float]:
-    names = ("mean", "mean_low", "mean_high", "sd_low", "sd_high", "coverage", "ess", "ess_per_second", "cpu_seconds")
+    names = (
+        "mean",
+        "scatter",
+        "sd_mean",
+        "mean_low",
+        "mean_high",
+        "sd_low",
+        "sd_high",
+        "coverage",
+        "ess",
+        "ess_per_second",
+        "cpu_seconds",
+    )
     if not rows:
         return dict.fromkeys((*names, "rhat"), np.nan)
     mean, sd, ess = (np.array([row[name] for row in rows]) for name in ("mean", "sd", "ess"))
     covered = np.mean([row["covered"] for row in rows])
     speed = np.median(ess / cpu)
-    values = (mean.mean(), mean.min(), mean.max(), sd.min(), sd.max(), covered, ess.mean(), speed, np.median(cpu))
+    scatter = mean.std(ddof=1) if len(mean) > 1 else np.nan
+    ends = (mean.min(), mean.max(), sd.min(), sd.max())
+    values = (mean.mean(), scatter, sd.mean(), *ends, covered, ess.mean(), speed, np.median(cpu))
     return {**dict(zip(names, map(float, values), strict=True)), "rhat": float(np.max([row["rhat"] for row in rows]))}
 
 

@@ -1,0 +1,96 @@
+"""What a study is: a model, and one column for each method that is compared on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orthocal as oc
+
+from ..arrays import Array
+from ..examples import Example
+from .emulated import emulated
+from .printed import Printed
+
+#: kept draws of a replication, over all chains
+DRAWS = 5000
+
+
+@dataclass(frozen=True)
+class Column:
+    """One method of a study.
+
+    Attributes
+    ----------
+    key, label
+        Its name on the command line and in the results, and in the tables.
+    method
+        Makes the method; called where a replication runs.
+    printed
+        The paper's figures, None where it has none.
+    extra
+        Not a column of the paper: it runs only where ``--methods`` names it.
+    outcome
+        Number of the outcome that is calibrated alone; None for all.
+    problem_options
+        Changes to the model's problem, for instance ``{"loss_weight": "identity"}``.
+    theta_star
+        The truth for these options; None for the model's.
+    emulator
+        What learns the simulator from a grid of runs, as for ``oc.emulate``; None where the simulator itself is called.
+    """
+
+    key: str
+    label: str
+    method: Callable[[], oc.methods.Method]
+    printed: Printed | None = None
+    extra: bool = False
+    outcome: int | None = None
+    problem_options: Mapping[str, Any] = field(default_factory=dict)
+    theta_star: tuple[float, ...] | None = None
+    emulator: str | oc.emulators.Regressor | None = None
+
+    def problem(self, model: Example, x: Array, y: Array) -> oc.Problem:
+        """The problem of a data set; where an emulator is needed, it is learnt here."""
+        options = dict(self.problem_options)
+        model = replace(model, parameters=options.pop("parameters", model.parameters))
+        if self.emulator is not None:
+            options["simulator"] = emulated(model, x, self.emulator)
+        problem = model.problem(x, y, **options)
+        return problem if self.outcome is None else problem.outcome(self.outcome)
+
+
+@dataclass(frozen=True)
+class Study:
+    """Methods on data sets of one model.
+
+    Attributes
+    ----------
+    name
+        Of the study and of its files.
+    reference
+        How to find it from another process: its name, or ``"module:NAME"``.
+    draws
+        Kept draws of a replication where none are asked for.
+    note
+        What a reader of the tables should know.
+    """
+
+    name: str
+    title: str
+    model: Example
+    columns: tuple[Column, ...]
+    note: str = ""
+    reference: str = ""
+    draws: int = DRAWS
+
+    @property
+    def address(self) -> str:
+        return self.reference or self.name
+
+    def column(self, key: str) -> Column:
+        return next(column for column in self.columns if column.key == key)
+
+    def theta_star(self, column: Column) -> tuple[float, ...]:
+        return column.theta_star or self.model.theta_star
