@@ -247,6 +247,8 @@ class _Search:
         """Mean square of the bias over the domain, and the variance of y_R, in the outcomes' units."""
         weights = self._problem.rule.weights
         real = self._problem.unwhiten(self._real)
-        centred = real - np.einsum("m,smq->sq", weights, real)[:, None]
-        bias = self._distance.residuals(left)
-        return np.einsum("m,smq->sq", weights, bias**2), np.einsum("m,smq->sq", weights, centred**2)
+        centred = real - np.tensordot(real, weights, axes=(1, 0))[:, None]
+        square, variance = (
+            np.tensordot(values**2, weights, axes=(1, 0)) for values in (self._distance.residuals(left), centred)
+        )
+        return square, variance

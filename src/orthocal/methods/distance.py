@@ -52,7 +52,7 @@ class Distance:
         """What is left as residuals in the outcomes' units, (s, m, q); 0 at nodes of no weight."""
         cells = left.reshape(len(left), len(self._weights), -1)
         safe = np.where(self._scale > 0, self._scale, np.inf)
-        return self._problem.unwhiten(np.linalg.solve(self._root.T, (cells / safe)[..., None])[..., 0])
+        return self._problem.unwhiten((cells / safe) @ np.linalg.inv(self._root))
 
     def loss(self, left: Array) -> Array:
         """The loss of what is left, (s, k) -> (s,)."""

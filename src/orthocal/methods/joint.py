@@ -130,9 +130,7 @@ def _finished(problem: Problem, plan: Plan, regressed: Regressed, found: Closest
     precision, shift = regressed.noise_precision, regressed.shift
     misfit = problem.whiten(problem.complete_y) - real
     rest = problem.noise.precision if precision is None else precision[:, None]
-    density = -0.5 * np.einsum(
-        "snk,snkl,snl->s", misfit, np.broadcast_to(rest, (*misfit.shape, misfit.shape[2])), misfit
-    )
+    density = -0.5 * np.sum(misfit * (rest @ misfit[..., None])[..., 0], axis=(1, 2))
     share = {"on_bound": found.on_bound, "stuck": found.stuck, "elsewhere": found.elsewhere}
     return Draws(
         theta=by_chain(found.theta),

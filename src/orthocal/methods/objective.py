@@ -54,7 +54,7 @@ class _Squared:
     def loss(self, d: Array, rows: IntArray) -> Array:
         features = self._expansion.features(d)
         product = np.sum(features * (2 * self._pull[rows] - features @ self._gram), axis=1)
-        return np.maximum(self._square[rows] - product, 0.0)
+        return np.asarray(np.maximum(self._square[rows] - product, 0.0))
 
     def slopes(self, d: Array, rows: IntArray) -> Slopes:
         features, jacobian = self._expansion.features(d), self._expansion.jacobian(d)

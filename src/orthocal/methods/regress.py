@@ -176,7 +176,7 @@ def gaussian_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Lin
     normal = np.concatenate([rng.standard_normal((plan.draws, len(mean))) for rng in plan.rngs])
     drawn = mean + solve_triangular(lower, normal.T, lower=True, trans=1).T
     white = drawn[:, p:]
-    real = np.einsum("xku,su->sxk", design, drawn)
+    real = (drawn @ design.reshape(-1, design.shape[2]).T).reshape(len(drawn), -1, q)
     moved = drawn[:, :p] * unit
     records = bias.records(bias.processes_at(white))
     log_prior = linear.log_prior(moved)
