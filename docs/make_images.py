@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -9,11 +10,13 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import orthocal as oc
-from orthocal.examples import MODEL1, TWO_OUTCOMES
+from orthocal.examples import FIN, MODEL1, TWO_OUTCOMES, curved, fin_truth
 from orthocal.pages.style import DATA, MODEL, STYLE, TOTAL
 from orthocal.results.figures import bias_figure
 
 FOLDER = Path(__file__).parent / "images"
+#: of a data set on which the paper's algorithm misses the data of the fin
+FIN_SEED = 17
 
 
 def overview(posterior: oc.Posterior) -> Figure:
@@ -45,6 +48,49 @@ def overview(posterior: oc.Posterior) -> Figure:
     return figure
 
 
+def curved_case() -> Figure:
+    """Posteriors of theta by the joint projection and by the paper's algorithm, over thirty data sets."""
+    example = curved(0.5)
+    figure = Figure(figsize=(8.5, 4.2), layout="constrained")
+    axes = figure.subplots(1, 2, sharex=True, sharey=True)
+    for axis, method, title in zip(axes, ("pgp", "gp"), ("the paper's algorithm", "joint projection"), strict=True):
+        for row in range(30):
+            problem = example.problem(*example.simulate(np.random.default_rng(row)))
+            draws = oc.calibrate(problem, method, draws=250, seed=row, progress=False).theta
+            low, high = np.quantile(draws, [0.025, 0.975])
+            holds = low < 0 < high
+            axis.plot([low, high], [row, row], color=TOTAL if holds else "C3", lw=2.5, solid_capstyle="butt")
+            axis.plot(draws.mean(), row, "o", ms=3.5, color=TOTAL if holds else "C3")
+        axis.axvline(0.0, color="k", ls=":", lw=1.2)
+        axis.set(title=f"{title}: 95 % intervals", xlabel="theta", yticks=[])
+        axis.spines["left"].set_visible(False)
+    return figure
+
+
+def fin_case() -> Figure:
+    """A cooling fin where the paper's algorithm misses the data, and the joint projection does not."""
+    example = replace(FIN, truth=lambda x: fin_truth(x, 8.0), noise_sd=0.35)
+    x, y = example.simulate(np.random.default_rng(FIN_SEED))
+    figure = Figure(figsize=(8.5, 3.2), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    for axis, method, title in zip(axes, ("pgp", "gp"), ("the paper's algorithm", "joint projection"), strict=True):
+        posterior = oc.calibrate(example.problem(x, y), method, seed=1, progress=False)
+        grid = np.linspace(0, 1, 200)
+        predicted = posterior.predict(grid, draws=100)["mean"].values.reshape(-1, 200)
+        best = example.simulator(grid[:, None], posterior.theta.mean(axis=(0, 1)))
+        low, high = np.quantile(predicted, [0.025, 0.975], axis=0) - best
+        at_data = example.simulator(x, posterior.theta.mean(axis=(0, 1)))
+        axis.errorbar(
+            x[:, 0], y - at_data, yerr=0.35, fmt="o", ms=3, color=DATA, elinewidth=0.8, label="field data ± noise"
+        )
+        axis.plot(grid, example.truth(grid[:, None]) - best, color="k", lw=1, ls=":", label="truth (unknown to it)")
+        axis.fill_between(grid, low, high, color=TOTAL, alpha=0.35, lw=0)
+        axis.plot(grid, predicted.mean(axis=0) - best, color=TOTAL, lw=1.5, label="bias, with its 95 % band")
+        axis.set(title=title, xlabel="x", ylabel="less the simulator at the posterior mean")
+    axes[0].legend(loc="lower left", fontsize="small")
+    return figure
+
+
 def main() -> None:
     x, y = MODEL1.simulate(np.random.default_rng(1))
     posterior = oc.calibrate(MODEL1.problem(x, y, noise_cov="estimate"), seed=1)
@@ -53,6 +99,8 @@ def main() -> None:
         overview(posterior).savefig(FOLDER / "overview.png", dpi=130)
         bias_figure(posterior.record).savefig(FOLDER / "bias.png", dpi=110)
         two = TWO_OUTCOMES.problem(*TWO_OUTCOMES.simulate(np.random.default_rng(0)))
+        curved_case().savefig(FOLDER / "joint_curved.png", dpi=110)
+        fin_case().savefig(FOLDER / "joint_fin.png", dpi=110)
         oc.compare_outcomes(two, seed=1).figure().savefig(FOLDER / "outcomes.png", dpi=110)
 
 

@@ -62,7 +62,7 @@ def seen_on_a_terminal(progress: bool) -> str:
 
 
 def test_a_long_calibration_shows_a_bar_on_a_terminal():
-    assert "sampling" in seen_on_a_terminal(True)
+    assert "projection" in seen_on_a_terminal(True)
 
 
 def test_a_bar_that_is_not_wanted_is_not_shown():

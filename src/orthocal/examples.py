@@ -212,7 +212,8 @@ def _fin(x: Array, theta: Array) -> Array:
     return np.asarray(20 + theta[1] * np.cosh(m * (1 - x[:, 0])) / np.cosh(m))
 
 
-def _fin_truth(x: Array, bias: float) -> Array:
+def fin_truth(x: Array, bias: float) -> Array:
+    """The real fin's temperature."""
     u = x[:, 0]
     return _fin(x, np.array([2.4**2, 80.0])) + bias * u * (1 - u) * (1.2 - 2 * u)
 
@@ -221,7 +222,7 @@ def _fin_truth(x: Array, bias: float) -> Array:
 FIN = Example(
     name="cooling fin",
     d=1,
-    truth=lambda x: _fin_truth(x, 4.0),
+    truth=lambda x: fin_truth(x, 4.0),
     simulator=_fin,
     # by least squares on a fine grid
     theta_star=(5.794941, 80.589913),

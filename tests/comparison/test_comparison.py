@@ -457,7 +457,7 @@ def orthocal(monkeypatch, capfd, tmp_path):
 
 
 def test_the_command_compares_what_the_file_says(orthocal, tmp_path):
-    settings = '[method]\nnu = 2.5\n[compare]\nmethods = ["pgp", "none"]\nfolds = 2\nloo = true\nfold_draws = 20\n'
+    settings = '[method]\nnu = 2.5\n[compare]\nmethods = ["gp", "none"]\nfolds = 2\nloo = true\nfold_draws = 20\n'
     code, out, err = orthocal(settings, "--out", "new")
     assert code == 0, err
     assert "Held-out observations" in out
@@ -470,7 +470,7 @@ def test_the_command_compares_what_the_file_says(orthocal, tmp_path):
     # the method of [method] has the settings it has there
     assert "bias nu 2.5" in page
     scores = pd.read_csv(tmp_path / "new" / "compare-scores.csv")
-    assert scores["method"].tolist() == ["pgp", "none"]
+    assert scores["method"].tolist() == ["gp", "none"]
     assert scores["crps"].gt(0).all()
 
 

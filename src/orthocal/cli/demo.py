@@ -43,8 +43,8 @@ seed = 1
 def demo_problem(seed: int) -> Problem:
     """100 noisy observations of y_R(x) = 4x + x sin 5x, and the simulator f = theta x, which cannot bend."""
     x, y = MODEL1.simulate(np.random.default_rng(seed))
-    # without its gradient, as in the file: both give the same draws
-    model = replace(MODEL1, gradient=None)
+    # without its gradient and the paper's nodes, as in the file: both give the same draws
+    model = replace(MODEL1, gradient=None, nodes=None)
     return model.problem(x, y, noise_cov="estimate", input_names="x", outcome_names="y")
 
 

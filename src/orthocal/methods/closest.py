@@ -118,7 +118,7 @@ class _Search:
 
     def _simulated(self, theta: Array) -> tuple[Array, Array]:
         """f at the nodes for theta (s, p), as vectors (s, k), and at the data (s, n, q); NaN where it fails."""
-        model = self._problem.whiten(self._problem.simulator.batch(self._points, theta))
+        model = self._problem.whiten(self._problem.simulator.batch(self._points, theta, "projection"))
         return self._distance.vectors(model[:, : self._nodes]), model[:, -self._problem.data.n :]
 
     def least(self) -> Array:

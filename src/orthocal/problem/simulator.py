@@ -14,6 +14,7 @@ import numpy as np
 
 from ..arrays import Array, shaped_output
 from ..errors import InputError, NonFiniteError, SimulatorError
+from ..progress import progress_bar
 from .emulator import EmulatorLike
 from .parameters import Support
 
@@ -130,10 +131,10 @@ class BoundSimulator:
             )
         return model
 
-    def batch(self, x: Array, theta: Array) -> Array:
-        """f(x, theta_c) for theta (c, p), as (c, m, q)."""
+    def batch(self, x: Array, theta: Array, label: str | None = None) -> Array:
+        """f(x, theta_c) for theta (c, p), as (c, m, q); many calls show a bar with a label."""
         models = np.empty((len(theta), len(x), self._q))
-        for c, one in enumerate(theta):
+        for c, one in enumerate(theta if label is None else progress_bar(theta, label)):
             models[c] = self.evaluate(x, one)
         return models
 
