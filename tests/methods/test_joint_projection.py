@@ -99,3 +99,82 @@ def test_a_simulator_that_fails_on_the_way_is_survived():
     assert np.isfinite(posterior.data["posterior"]["model"].values).all()
     assert any("taken as impossible" in finding.message for finding in posterior.check())
     assert any("no clear minimum" in finding.message for finding in posterior.check().problems)
+
+
+def test_a_loss_with_two_equal_minima_keeps_to_one_and_names_the_other():
+    """f(t) = f(-t): every draw is as close at the other minimum."""
+
+    def even(x, theta):
+        return theta[0] ** 2 * wave(x)[0]
+
+    y = wave(X)[0] + 0.1 * np.random.default_rng(0).standard_normal(N)
+    problem = oc.Problem(X, y, even, {"t": stats.norm(0, 3)}, domain=oc.Box(0, 1, nodes=40), noise_cov=0.01)
+    posterior = oc.calibrate(problem, "gp", draws=200, seed=1, progress=False)
+    assert (posterior.theta > 0).all()
+    found = [one.message for one in posterior.check() if one.topic == "best fit"]
+    assert "2 minima fit equally well" in found[0]
+    assert "t = -1" in found[0]
+    assert posterior.data["sample_stats"]["elsewhere"].mean() == 0
+
+
+def test_draws_that_are_closer_at_another_minimum_are_counted():
+    """Two valleys of nearly the same depth: the data prefer one, but some draws of the real process the other."""
+
+    def two(x, theta):
+        a, e = wave(x)
+        return a * theta[0] ** 2 + 0.01 * e * theta[0]
+
+    y = wave(X)[0] + 0.1 * np.random.default_rng(3).standard_normal(N)
+    problem = oc.Problem(X, y, two, {"t": stats.norm(0, 3)}, domain=oc.Box(0, 1, nodes=40), noise_cov=0.01)
+    method = oc.methods.Joint(oc.bias.GP(sd=0.3, lengthscale=0.3))
+    posterior = oc.calibrate(problem, method, draws=500, seed=1, progress=False)
+    share = float(posterior.data["sample_stats"]["elsewhere"].mean())
+    assert 0.02 < share < 0.6
+    found = [one for one in posterior.check() if one.topic == "projection"]
+    assert any("another minimum" in one.message for one in found)
+
+
+class WithHole:
+    """Uniform on (-1, 1) but for a hole beside zero."""
+
+    def logpdf(self, x):
+        x = np.asarray(x, dtype=float)
+        return np.where((np.abs(x) < 1) & ((x < 0.003) | (x > 0.006)), -np.log(2), -np.inf)
+
+    def ppf(self, q):
+        return 2 * np.asarray(q) - 1
+
+    def support(self):
+        return -1.0, 1.0
+
+
+def test_a_support_with_a_hole_keeps_its_hole_empty():
+    posterior = oc.calibrate(curved_problem(0.0, 0, prior=WithHole()), "gp", draws=500, seed=1, progress=False)
+    assert not ((posterior.theta > 0.003) & (posterior.theta < 0.006)).any()
+    assert (posterior.theta > 0.006).any()
+    assert "prior of theta" in {one.topic for one in posterior.check()}
+
+
+def test_a_prior_of_no_width_far_from_the_data_is_a_problem():
+    posterior = oc.calibrate(
+        curved_problem(0.0, 0, prior=stats.norm(0.5, 1e-6)), "gp", draws=200, seed=1, progress=False
+    )
+    assert posterior.theta.mean() == pytest.approx(0.5, abs=0.1) or not posterior.check()
+    assert not posterior.check()
+
+
+def test_more_parameters_than_distinct_points_is_said():
+    x = np.repeat([0.2, 0.8], 10)
+    y = np.random.default_rng(0).standard_normal(20)
+    problem = oc.Problem(
+        x,
+        y,
+        lambda x, t: t[0] + t[1] * x + t[2] * x**2,
+        {name: stats.norm(0, 10) for name in "abc"},
+        domain=oc.Box(0, 1),
+        noise_cov=1.0,
+    )
+    posterior = oc.calibrate(problem, "gp", draws=100, seed=1, progress=False)
+    assert "information" in {one.topic for one in posterior.check() if one.level != "fine"}
+    with pytest.raises(oc.OrthocalError, match="do not determine the 3 parameters"):
+        oc.calibrate(problem, "bart", draws=100, warmup=50, seed=1, progress=False)

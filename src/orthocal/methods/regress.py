@@ -10,6 +10,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from ..arrays import Array
 from ..bias.base import BiasSampler
 from ..bias.outcomes import OutcomesBias, OutcomesState
+from ..errors import IdentifiabilityError
 from ..kernels.warmup import run_chains
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
@@ -19,6 +20,8 @@ from .noise_sample import NoiseSampler
 
 #: a prior that changes the log density by less than this within a sd of theta is left to the importance weights
 WEAK_PRIOR = 0.02
+#: singular values of the gradients at the data, in units of their lengths, below which a parameter is undetermined
+RANK = 1e-8
 
 
 class Linear(NamedTuple):
@@ -185,6 +188,12 @@ def gaussian_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Lin
 
 def gibbs_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear) -> Regressed:
     """A Markov chain for any prior: beta | b, a Gaussian of dimension p, and b | beta, one update of its sampler."""
+    seen = linear.at_data[problem.data.observed.any(axis=1)].reshape(-1, problem.parameters.p)
+    if np.linalg.matrix_rank(seen / np.linalg.norm(seen, axis=0), tol=RANK) < problem.parameters.p:
+        raise IdentifiabilityError(
+            f"the data do not determine the {problem.parameters.p} parameters, there are too few distinct points: give "
+            'more data, fix some parameters, or take a Gaussian process, "gp", which can leave them to their priors'
+        )
     run = _Gibbs(problem, plan, bias, linear)
     run_chains(run, plan.warmup, plan.draws)
     return run.finished()

@@ -13,6 +13,8 @@ from .regress import Regressed
 
 #: log weights that differ by less than this are all the same
 NO_DIFFERENCE = 1e-3
+#: beyond this a weight is zero
+LEAST_LOG_WEIGHT = 700.0
 
 
 class Weights(NamedTuple):
@@ -61,9 +63,14 @@ def pareto_smoothed(log_weights: Array, efficiency: float = 1.0) -> tuple[Array,
     # slow to import
     from arviz_stats.base import array_stats
 
+    # a weight of zero stays one; draws that are all but excluded have no tail to fit, and k is NaN
+    log_weights = np.maximum(log_weights, log_weights.max() - LEAST_LOG_WEIGHT)
     try:
-        smoothed, pareto_k = array_stats.psislw(-log_weights, r_eff=efficiency)
+        with np.errstate(all="ignore"):
+            smoothed, pareto_k = array_stats.psislw(-log_weights, r_eff=efficiency)
     except ValueError:
         # fewer than 25 draws, or a chain that stands still
+        return log_weights, np.nan
+    if not np.isfinite(smoothed).all():
         return log_weights, np.nan
     return np.asarray(smoothed), float(pareto_k)

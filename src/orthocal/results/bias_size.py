@@ -13,13 +13,16 @@ from ..errors import InputError
 from .record import Record
 
 
-def size_table(record: Record, interval: float, computed: Callable[[], tuple[Array, Array]]) -> pd.DataFrame:
+def size_table(
+    record: Record, interval: float, computed: Callable[[], tuple[Array, Array]] | None = None
+) -> pd.DataFrame:
     """One row an outcome; ``computed`` gives what the record does not hold, see ``squares_at_nodes``."""
     if not 0 < interval < 1:
         raise InputError(f"interval={interval}: give its probability, between 0 and 1")
     if record.has("posterior", "bias_square"):
         bias, process = (record.values("posterior", name) for name in ("bias_square", "process_square"))
     else:
+        assert computed is not None
         bias, process = computed()
     bias, process = (values.reshape(-1, record.q) for values in (bias, process))
     noise_sd = np.sqrt(np.diag(record.noise_cov))

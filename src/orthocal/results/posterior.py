@@ -139,8 +139,9 @@ class Posterior:
         """How large the bias is over the domain: one row an outcome, means with equal-tailed intervals.
 
         ``rms`` is its root mean square in the unit of the outcome, ``noise_sds`` the same in standard deviations of the
-        noise, and ``share`` its mean square over the variance of the real process over the domain. A method other than
-        the joint projection calls the simulator at the nodes for about 400 draws.
+        noise, and ``share`` its mean square over the variance of the real process over the domain. A bias far below the
+        noise cannot be told from none: what is found there is its uncertainty. A method other than the joint projection
+        calls the simulator at the nodes for about 400 draws.
         """
         return size_table(self.record, interval, self._bias_squares)
 

@@ -13,6 +13,7 @@ from ..pages.page import rendered
 from ..pages.pictures import Picture, picture
 from ..pages.tables import summary_rows
 from . import figures as plots
+from .bias_size import size_table
 from .check import findings
 from .record import Record
 
@@ -49,6 +50,7 @@ def render(record: Record) -> str:
         title=record.title,
         meaning=_meaning(record),
         summary=summary_rows(record.summary()),
+        sizes=list(_sizes(record)),
         findings=found,
         problems=len(found.problems),
         pictures=list(_pictures(record)),
@@ -56,6 +58,17 @@ def render(record: Record) -> str:
         version=record.version,
         created=record.created,
     )
+
+
+def _sizes(record: Record) -> Iterator[dict[str, str]]:
+    """How large the bias is, where the record knows it."""
+    if not record.has("posterior", "bias_square"):
+        return
+    for name, row in size_table(record, 0.95).iterrows():
+        yield {"name": str(name)} | {
+            part: f"{row[part]:.3g} ({row[f'{part}_lower']:.3g} to {row[f'{part}_upper']:.3g})"
+            for part in ("rms", "noise_sds", "share")
+        }
 
 
 def _pictures(record: Record) -> Iterator[Picture]:
