@@ -14,6 +14,7 @@ from arviz_stats.base import array_stats
 
 import bart
 import bmars
+import joint
 import orthocal as oc
 import outcomes
 import startup
@@ -61,5 +62,6 @@ if __name__ == "__main__":
     main()
     bart.main()
     bmars.main()
+    joint.main()
     outcomes.main()
     startup.main()

@@ -41,6 +41,12 @@ KERNELS = {
     "slice": oc.kernels.Slice(),
     "hmc": oc.kernels.HMC(),
 }
+LOSSES = {
+    "absolute": oc.methods.Joint(loss="absolute"),
+    "huber": oc.methods.Joint(loss=oc.losses.Huber(2.0)),
+    "own": oc.methods.Joint(loss=lambda residual, weights: weights @ np.sum(np.abs(residual) ** 1.5, axis=1)),
+    "sampled hyperparameters": oc.methods.Joint(oc.bias.GP(hyperparameters="sample")),
+}
 RIVALS = {
     "ko": oc.methods.KO(),
     "ko-sampled": oc.methods.KO(hyperparameters="sample"),
@@ -134,6 +140,12 @@ def calibrations() -> Iterator[tuple[str, Callable[[], str]]]:
         yield case("one", f"finite {name}", projected(prior, projection="finite"))
         yield case("two-missing", f"finite {name}", projected(prior, projection="finite"))
         yield case("two", f"cut {name}", projected(prior, feedback=False))
+    for name, prior in PRIORS.items():
+        for problem in ("one", "two-missing", "two-missing-sampled"):
+            yield case(problem, f"joint {name}", oc.methods.Joint(prior))
+    for name, method in LOSSES.items():
+        yield case("one", f"joint {name}", method)
+        yield case("two", f"joint {name}", method)
     for name, kernel in KERNELS.items():
         for problem in ("one", "two-missing", "one-sampled"):
             yield case(problem, f"kernel {name}", projected(oc.bias.GP(), kernel=kernel))
