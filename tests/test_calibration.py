@@ -80,7 +80,7 @@ def test_x_as_a_vector_and_as_a_column_give_the_same():
     x, y = MODEL1.simulate(np.random.default_rng(2), n=40)
     column = oc.calibrate(MODEL1.problem(x, y), oc.methods.Projected(GP), **QUICK)
     flat = oc.Problem(
-        x[:, 0], y, lambda x, t: t[0] * x, {"theta": stats.norm(0, 10)}, domain=oc.Box(0, 1), noise_cov=0.04
+        x[:, 0], y, lambda x, t: t[0] * x, {"theta": stats.norm(0, 10)}, domain=oc.Box(0, 1, nodes=15), noise_cov=0.04
     )
     vector = oc.calibrate(flat, oc.methods.Projected(GP), **QUICK)
     np.testing.assert_allclose(column.theta, vector.theta, rtol=1e-9)

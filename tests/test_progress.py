@@ -20,7 +20,7 @@ def slow(x, theta):
 
 x = np.linspace(0, 1, 20)[:, None]
 problem = oc.Problem(x, np.sin(x[:, 0]), slow, {"a": stats.norm(0, 10)}, oc.Box(0, 1), noise_cov=0.01, starts=2)
-oc.calibrate(problem, draws=100, warmup=0, chains=4, seed=1, progress=PROGRESS)
+oc.calibrate(problem, draws=250, warmup=0, chains=4, seed=1, progress=PROGRESS)
 """
 
 

@@ -48,6 +48,7 @@ def test_they_lie_where_the_posterior_is(posterior, runs):
     assert chosen.equals(oc.next_runs(posterior, runs, 5))
 
 
+@pytest.mark.slow
 def test_they_help_more_than_runs_spread_evenly(posterior, runs):
     """The best fit with four more runs, beside four points of the design: nearer to that of the simulator itself."""
     exact = oc.Problem(

@@ -173,6 +173,7 @@ def geweke_scores(break_it=None):
     return batch_z(draws, reference.mean(axis=0), reference.std(axis=0) / np.sqrt(len(reference)))
 
 
+@pytest.mark.slow
 def test_geweke():
     assert np.max(np.abs(geweke_scores())) < LIMIT
 
@@ -186,6 +187,7 @@ def wrong_scale(sampler):
 
 
 @pytest.mark.parametrize("break_it", [double_weight, pytest.param(wrong_scale, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_geweke_notices_a_wrong_sampler(break_it):
     """Negative controls: a wrong likelihood, a wrong scale of the coefficients."""
     assert np.max(np.abs(geweke_scores(break_it))) > 8

@@ -64,6 +64,7 @@ def test_density_is_the_gaussian_one():
 
 
 @pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.slow
 def test_without_data_functions_follow_the_prior(layers):
     """Variance A^2 + (R/2)^2 E tanh^2 at a point, and the size of differences, which the hidden weights decide."""
     rng = np.random.default_rng(2)
@@ -135,6 +136,7 @@ def geweke_scores(layers=1, break_it=None):
 
 
 @pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.slow
 def test_geweke(layers):
     assert np.max(np.abs(geweke_scores(layers))) < 4.5
 
@@ -158,6 +160,7 @@ def flatten(sampler):
 
 
 @pytest.mark.parametrize("break_it", [narrow, flatten])
+@pytest.mark.slow
 def test_geweke_notices_a_wrong_sampler(break_it):
     assert np.max(np.abs(geweke_scores(break_it=break_it))) > 6
 
@@ -243,6 +246,7 @@ def test_it_arrives_at_a_bias_of_many_noise_sds(layers):
 @pytest.mark.parametrize(
     ("size", "shape", "settled"), [(3.0, wave, True), (0.0, wave, True), (1e3, scatter, False), (1e9, wave, False)]
 )
+@pytest.mark.slow
 def test_it_reports_whether_it_has_settled(size, shape, settled):
     sampler, _ = drawn_from(size, shape, 1, 300)
     found = sampler.findings()
@@ -284,6 +288,7 @@ def test_a_step_that_leaves_the_numbers_is_refused():
     np.testing.assert_array_equal(later.hidden, state.hidden)
 
 
+@pytest.mark.slow
 def test_the_finite_projection_works():
     """The network's covariance is that of draws, so the findings must be those of the run, not of these."""
     x, y = MODEL1.simulate(np.random.default_rng(2), n=40)

@@ -48,6 +48,7 @@ def test_without_trees_the_offset_is_the_conjugate_normal(scale):
 
 
 @pytest.mark.parametrize("method", ["pbart", "psoftbart"])
+@pytest.mark.slow
 def test_a_constant_bias_of_200_noise_sds_does_not_disturb_theta(method):
     """Without the offset pbart's means scatter four times as much as pgp's (.051 and .014 over data sets)."""
     means = {method: [], "pgp": []}

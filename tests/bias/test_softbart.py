@@ -190,6 +190,7 @@ def geweke_scores(problem, spoil=None):
     return (mean - expected) / np.hypot(error, expected_error)
 
 
+@pytest.mark.slow
 def test_geweke(geweke_problem):
     assert np.max(np.abs(geweke_scores(geweke_problem))) < 5
 

@@ -39,7 +39,9 @@ def test_the_list_is_complete():
     assert set(PRIORS) == set(LISTED)
 
 
-@pytest.mark.parametrize("name", [*PRIORS, "gp, fitted"])
+@pytest.mark.parametrize(
+    "name", [*(name for name in PRIORS if name != "bnn"), pytest.param("bnn", marks=pytest.mark.slow), "gp, fitted"]
+)
 def test_the_contract_is_kept(name):
     assert len(check_bias_prior(VARIANTS[name])) == 9
 

@@ -15,12 +15,13 @@ from orthocal.kernels.base import Conditional, ThetaModel
 from orthocal.problem.parameters import Parameters
 from orthocal.testing import check_kernel
 
-# Hamiltonian steps cost most: they run with the slow tests, and in the exact ones
+# the laws of the costly ones are for the slow tests; the contract, and the exact tests, are for all
 ALL = [
     kernels.Laplace(),
-    kernels.AdaptiveMetropolis(),
-    kernels.Slice(),
-    pytest.param(kernels.HMC(), marks=pytest.mark.slow),
+    *(
+        pytest.param(kernel, marks=pytest.mark.slow)
+        for kernel in (kernels.AdaptiveMetropolis(), kernels.Slice(), kernels.HMC())
+    ),
 ]
 CHAINS = 4
 

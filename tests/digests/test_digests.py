@@ -13,8 +13,8 @@ import pytest
 
 RECORDED = json.loads(cases.RECORDED.read_text())
 CASES = cases.all_cases()
-#: a thousand reference draws of a prior that is not Gaussian
-SLOW = re.compile("finite (bart|softbart|bmars|bnn)")
+#: a thousand reference draws of a prior that is not Gaussian; processes
+SLOW = re.compile("finite (bart|softbart|bmars|bnn)|study|campaign")
 
 
 def test_every_case_is_recorded():

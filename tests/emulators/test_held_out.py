@@ -41,6 +41,7 @@ def test_comparison_leaves_out_what_cannot_be_fitted():
         oc.compare_emulators(table(), ["gp"], folds=0)
 
 
+@pytest.mark.slow
 def test_auto_takes_the_best(monkeypatch):
     monkeypatch.setattr("orthocal.emulators.held_out.EMULATORS", {"forest": None, "gp": None})
     assert oc.emulate(table(25), "auto").name == "gp"

@@ -186,3 +186,82 @@ def test_two_correlated_outcomes(name, holes):
     method = oc.methods.NoBias() if name == "NoBias" else getattr(oc.methods, name)(1.5, SD, LENGTH)
     posterior = oc.calibrate(problem, method, draws=1000, seed=4)
     assert np.all(np.abs(z_scores(posterior.theta, law)) < Z_LIMIT)
+
+
+def wave(x, t):
+    return np.sin(2 * np.pi * (x + t))
+
+
+def ogp_on_a_grid(x, y, nodes, weights, grid, noise_var, nu=1.5):
+    """log density of t for f = sin 2 pi (x + t), and the probability that the loss is least there, on a grid.
+
+    Given y and <b, g> = 0 the product <b, f''> is Gaussian; the loss is least where it is smaller than <g, g>.
+    """
+    log_density, least = [], []
+    points = np.concatenate([x, nodes])[:, None]
+    K = kernel(points, points, nu)
+    n = len(x)
+    for t in grid:
+        g = 2 * np.pi * np.cos(2 * np.pi * (nodes + t))
+        h = np.concatenate([np.zeros(n), weights * g])
+        K_t = K - np.outer(K @ h, K @ h) / (h @ K @ h)
+        S = K_t[:n, :n] + noise_var * np.eye(n)
+        left = y - wave(x, t)
+        log_density.append(-0.5 * (np.linalg.slogdet(S)[1] + left @ np.linalg.solve(S, left)))
+        second = -((2 * np.pi) ** 2) * wave(nodes, t)
+        v = np.concatenate([np.zeros(n), weights * second])
+        cross = K_t[:n] @ v
+        mean = cross @ np.linalg.solve(S, left)
+        var = v @ K_t @ v - cross @ np.linalg.solve(S, cross)
+        least.append(stats.norm.cdf((weights @ g**2 - mean) / np.sqrt(max(var, 1e-30))))
+    return np.array(log_density), np.array(least)
+
+
+@pytest.mark.parametrize("size", [0.5, 2.0])
+def test_ogp_with_a_curved_simulator_against_a_grid(size):
+    """Mean and sd over a support with one minimum; the whole circle has its maxima half a turn away."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.random(40))
+    y = wave(x, 0.25) + size * np.sin(4 * np.pi * x) + 0.2 * rng.standard_normal(40)
+    settings = {"domain": oc.Box(0, 1, nodes=40), "noise_cov": 0.04, "starts": 8}
+    problem = oc.Problem(x, y, lambda x, t: wave(x, t[0]), {"t": stats.uniform(0.05, 0.4)}, **settings)
+    posterior = oc.calibrate(problem, oc.methods.OGP(1.5, SD, LENGTH), draws=1500, seed=1, progress=False)
+    grid = np.linspace(0.0501, 0.4499, 801)
+    rule = problem.rule
+    log_density, least = ogp_on_a_grid(x, y, rule.nodes[:, 0], rule.weights, grid, 0.04)
+    density = np.exp(log_density - log_density.max()) * least
+    density /= density.sum()
+    mean = density @ grid
+    sd = np.sqrt(density @ (grid - mean) ** 2)
+    table = posterior.summary().iloc[0]
+    assert abs(table["mean"] - mean) < Z_LIMIT * sd / np.sqrt(table["ess_bulk"])
+    assert abs(table["sd"] / sd - 1) < Z_LIMIT / np.sqrt(2 * table["ess_tail"])
+
+
+def test_ogp_leaves_out_where_the_loss_is_largest():
+    """The maximum is half a turn from the minimum; where there is nothing else, that is said."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.random(40))
+    y = wave(x, 0.25) + 3 * np.sin(4 * np.pi * x) + 0.2 * rng.standard_normal(40)
+    circle = oc.Problem(
+        x,
+        y,
+        lambda x, t: wave(x, t[0]),
+        {"t": stats.uniform(-0.25, 1)},
+        domain=oc.Box(0, 1, nodes=40),
+        noise_cov=0.04,
+    )
+    kept = oc.calibrate(circle, "ogp", draws=300, seed=1, progress=False)
+    assert (np.abs(kept.theta - 0.25) < 0.1).all()
+    assert (kept.data["sample_stats"]["curvature"] > 0).all()
+    # a support that has the maximum, and no minimum inside
+    only = oc.Problem(
+        x,
+        y,
+        lambda x, t: wave(x, t[0]),
+        {"t": stats.uniform(0.6, 0.3)},
+        domain=oc.Box(0, 1, nodes=40),
+        noise_cov=0.04,
+    )
+    with pytest.raises(oc.OrthocalError, match="stationary but not least"):
+        oc.calibrate(only, "ogp", draws=300, seed=1, progress=False)

@@ -58,6 +58,7 @@ def make(data, folder, **settings):
     return fit_runs.make_runs(data, Sampling(**settings), Stages(folder), said.append), said
 
 
+@pytest.mark.slow
 def test_more_runs_lie_where_the_posterior_is(data, tmp_path):
     runs, said = make(data, tmp_path, runs=24, refine=6)
     assert runs.s == data.model.calls == 30

@@ -156,6 +156,7 @@ def isotropic_weights(orbits, a, mass):
     return np.array(weights)
 
 
+@pytest.mark.slow
 def test_isotropic_sphere_has_its_analytic_profile(ring_bins):
     """sigma^2(R) = 3 pi G M / (64 sqrt(R^2 + a^2)), and the light (1 + R^2 / a^2)^-2, each ring by itself."""
     a, total, ml = 3.0, 4e9, 3.0

@@ -122,6 +122,7 @@ def test_without_the_determinant_the_posterior_is_another(problem, law, monkeypa
     assert np.max(np.abs(scores(posterior, law))) > 2 * Z_LIMIT
 
 
+@pytest.mark.slow
 def test_two_outcomes_with_holes_and_errors_of_their_own():
     """A given length-scale; the sds of both outcomes share two parameters, and units differ."""
     rng = np.random.default_rng(3)
@@ -193,6 +194,7 @@ def test_a_simulator_that_is_not_linear():
     assert np.max(np.abs([z_scores(draws, *exact) for draws, exact in compared])) < Z_LIMIT
 
 
+@pytest.mark.slow
 def test_without_information_the_hyperparameters_follow_their_priors():
     """The noise is enormous. Every tenth draw is nearly independent; p < 1e-4 is a false alarm."""
     x, y = MODEL1.simulate(np.random.default_rng(0), n=8)

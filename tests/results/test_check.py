@@ -74,6 +74,7 @@ def test_what_is_wrong_is_found(changes, level, topic):
 @pytest.mark.parametrize(
     ("noise_cov", "settled"), [(0.04, True), (4e-8, False)], ids=["a sound run", "noise 1000 times too small"]
 )
+@pytest.mark.slow
 def test_a_network_that_has_not_settled_is_a_problem(noise_cov, settled):
     posterior = calibrated(oc.methods.Projected(oc.bias.BNN(hidden=10)), noise_cov=noise_cov)
     found = [finding for finding in posterior.check() if finding.topic == "bias prior"]

@@ -45,6 +45,7 @@ def test_a_loss_without_a_clear_minimum_has_no_factor():
     assert np.isnan(curvature_factors(problem, draws, 4 * bias)).all()
 
 
+@pytest.mark.slow
 def test_estimates_scatter_as_much_as_the_factor_says():
     """Over 400 data sets, sd of an sd 3.5 %: within 4 of them. Without the factor it is off by 12."""
     data = [problem_of(0.3, seed).data.y[:, 0] for seed in range(400)]
@@ -52,6 +53,7 @@ def test_estimates_scatter_as_much_as_the_factor_says():
     assert np.std(best) == pytest.approx(0.1 / np.sqrt(N) / 0.7, rel=0.14)
 
 
+@pytest.mark.slow
 def test_the_factor_turns_the_sd_of_pgp_into_that_of_pcal():
     """Projected calibration minimises the loss for every draw of y_R, and so knows the curvature."""
     problem = problem_of(0.3)

@@ -141,6 +141,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_the_program_on_a_full_disk(tmp_path):
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])

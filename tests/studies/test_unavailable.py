@@ -75,6 +75,7 @@ def test_the_study_has_its_own_number_of_draws(tmp_path):
     assert Request(draws=800).settings(STUDY, None, tmp_path).draws == 800
 
 
+@pytest.mark.slow
 def test_a_small_study_is_resumed_and_stands_beside_the_paper(tmp_path):
     study = fake_studies.EMULATED
     run_study(study, Request(replications=1), tmp_path, Here)

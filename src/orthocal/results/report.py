@@ -12,6 +12,7 @@ from ..files import whole_file
 from ..pages.page import rendered
 from ..pages.pictures import Picture, picture
 from ..pages.tables import summary_rows
+from ..projection import ProjectionKind
 from . import figures as plots
 from .bias_size import size_table
 from .check import findings
@@ -84,13 +85,7 @@ def _pictures(record: Record) -> Iterator[Picture]:
     )
     yield picture(
         "Bias",
-        "What the simulator misses. The projection takes away the part that a change of theta could explain"
-        + (
-            "; the bars hold 95 % of the posterior at each data point."
-            if several_inputs
-            else ": dashed the bias before it, green after it."
-        )
-        + some_only,
+        f"{_bias_words(record, several_inputs)}{some_only}",
         plots.bias_figure(record),
     )
     yield picture("Posterior", "The parameters given the data.", plots.posterior_figure(record))
@@ -104,12 +99,29 @@ def _pictures(record: Record) -> Iterator[Picture]:
     )
 
 
+def _bias_words(record: Record, several_inputs: bool) -> str:
+    band = "bars" if several_inputs else "bands"
+    if record.projection is ProjectionKind.JOINT:
+        return f"What the simulator misses where it is closest to the real process; the {band} hold 95 %."
+    words = "What the simulator misses. The projection takes away the part that a change of theta could explain"
+    if several_inputs:
+        return f"{words}; the bars hold 95 % of the posterior at each data point."
+    return f"{words}: dashed the bias before it, green after it."
+
+
 def _meaning(record: Record) -> str:
     """What theta means: the target of the calibration in words."""
     weighted = f" {_WEIGHTS[record.loss_weight]}" if record.q > 1 else ""
+    loss = record.method.get("loss", "squared")
+    kind = loss if isinstance(loss, str) else loss["kind"]
+    measured = {
+        "squared": "the squared difference of the two",
+        "absolute": "the absolute difference of the two",
+        "huber": "Huber's loss of the difference of the two",
+    }.get(kind, "a loss of your own")
     return (
-        "The parameters are those at which the simulator comes closest to the real process: they minimise the squared "
-        f"difference of the two, averaged over {record.notes.domain}.{weighted} What is left is the bias."
+        "The parameters are those at which the simulator comes closest to the real process: they minimise "
+        f"{measured}, averaged over {record.notes.domain}.{weighted} What is left is the bias."
     )
 
 
