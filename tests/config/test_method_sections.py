@@ -54,5 +54,5 @@ def test_the_papers_algorithm_needs_fixed_hyperparameters():
     x = [0.1, 0.5, 0.9, 0.3]
     problem = oc.examples.MODEL1.problem([[one] for one in x], [0.4, 2.0, 3.0, 1.5])
     method = built({"name": "pgp", "hyperparameters": "sample"})
-    with pytest.raises(oc.OrthocalError, match="is for oc.methods.Joint"):
+    with pytest.raises(oc.OrthocalError, match="is for oc"):
         oc.calibrate(problem, method, draws=10, progress=False)
