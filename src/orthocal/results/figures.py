@@ -72,7 +72,8 @@ def bias_figure(record: Record) -> Figure:
                 axis.plot(bands.x, edge, color="0.25", lw=0.8, ls=":", zorder=4)
             middle = bands.values["unprojected"][0, :, k]
             axis.plot(bands.x, middle, color="0.25", lw=1, ls="--", zorder=4, label="before projection (mean, 95 %)")
-        label = "bias" if record.projection is ProjectionKind.NONE else "projected"
+        kinds = (ProjectionKind.NONE, ProjectionKind.JOINT)
+        label = "bias" if record.projection in kinds else "projected"
         _band(axis, bands, "bias", k, BIAS, 0.35, f"{label}, 95 %")
         axis.plot(bands.x, bands.values["bias"][0, :, k], color=BIAS, lw=1.5, label=f"{label}, mean")
         axis.axhline(0, color="0.7", lw=0.8, zorder=0)

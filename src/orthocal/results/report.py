@@ -78,7 +78,7 @@ def _pictures(record: Record) -> Iterator[Picture]:
     some_only = f" The first {shown} of {record.q} outcomes." if shown < record.q else ""
     yield picture(
         "Data and fit",
-        "The simulator alone, and simulator plus bias, with bands that hold 95 % of the record."
+        "The simulator alone, and simulator plus bias, with bands that hold 95 % of the posterior."
         + (" Each point is an observation." if several_inputs else "")
         + some_only,
         plots.fit_figure(record),
