@@ -241,10 +241,11 @@ def saturation(a: float, b: float) -> Example:
     return Example(
         name=f"saturation, x from Beta({a:g}, {b:g})",
         d=1,
-        truth=lambda x: _saturation(x, np.array([5.0, 0.3])) + 1.4 * np.sin(9 * x[:, 0]),
+        truth=lambda x: _saturation(x, np.array([5.0, 0.3])) + 1.4 * np.sin(6 * x[:, 0]),
         simulator=_saturation,
         # by least squares on a fine grid
-        theta_star=(5.394255, 0.321445),
+        theta_star=(3.939378, 0.0904349),
         parameters={"top": stats.norm(5, 5), "rate": stats.uniform(0.02, 3)},
+        noise_sd=0.1,
         design=lambda rng, n: rng.beta(a, b, (n, 1)),
     )

@@ -57,6 +57,22 @@ class Expansion:
         return np.asarray(self.value + self.features(d) @ self.basis.T)
 
 
+def second_differences(
+    values_at: Callable[[Array], Array], theta: Array, steps: Array, pairs: list[tuple[int, int]]
+) -> tuple[Array, list[Array], list[Array]]:
+    """f at theta, its second differences along each of ``steps`` (r, p), and mixed ones for pairs of these.
+
+    ``values_at`` takes theta (s, p) to values (s, ...).
+    """
+    moves = [np.zeros(len(theta)), *(sign * step for step in steps for sign in (1, -1))]
+    moves += [a * steps[i] + b * steps[j] for i, j in pairs for a, b in ((1, 1), (-1, -1), (1, -1), (-1, 1))]
+    middle, *around = values_at(theta + np.array(moves))
+    corners = around[2 * len(steps) :]
+    straight = [around[2 * i] + around[2 * i + 1] - 2 * middle for i in range(len(steps))]
+    mixed = [(corners[k] + corners[k + 1] - corners[k + 2] - corners[k + 3]) / 4 for k in range(0, len(corners), 4)]
+    return middle, straight, mixed
+
+
 def expanded(
     values_at: Callable[[Array], Array], slope: Array, support: Parameters, origin: Array, spread: Array
 ) -> Expansion:
@@ -71,21 +87,18 @@ def expanded(
     # an origin beside a bound leaves no room to look on both sides: the expansion is then linear there
     curved = 0.5 * room > 1e-3 * step
     step = np.where(curved, np.minimum(step, 0.5 * room), step)
-    units = np.diag(step)
     along = np.flatnonzero(curved)
-    pairs = list(combinations(along, 2)) if p <= MOST_MIXED else []
-    moves = [np.zeros(p), *(sign * units[j] for j in along for sign in (1, -1))]
-    moves += [a * units[i] + b * units[j] for i, j in pairs for a, b in ((1, 1), (-1, -1), (1, -1), (-1, 1))]
-    value, *around = values_at(origin + np.array(moves))
-    columns, bends = [slope * step], [np.zeros((p, p, p))]
-    for number, j in enumerate(along):
-        up, down = around[2 * number : 2 * number + 2]
-        columns.append((up + down - 2 * value)[:, None])
-        bends.append(np.outer(np.eye(p)[j], np.eye(p)[j])[None])
-    for number, (i, j) in enumerate(pairs):
-        a, b, c, d = around[2 * len(along) + 4 * number :][:4]
-        columns.append((a + b - c - d)[:, None] / 4)
-        both = np.outer(np.eye(p)[i], np.eye(p)[j])
+    pairs = list(combinations(range(len(along)), 2)) if p <= MOST_MIXED else []
+    value, straight, mixed = second_differences(values_at, origin, np.diag(step)[along], pairs)
+    columns: list[Array] = [slope * step]
+    bends: list[Array] = [np.zeros((p, p, p))]
+    units = np.eye(p)[along]
+    for unit, change in zip(units, straight, strict=True):
+        columns.append(change[:, None])
+        bends.append(np.outer(unit, unit)[None])
+    for (i, j), change in zip(pairs, mixed, strict=True):
+        columns.append(change[:, None])
+        both = np.outer(units[i], units[j])
         bends.append((both + both.T)[None])
     basis, curves = np.concatenate(columns, axis=1), np.concatenate(bends)
     # rounding is no curvature; and where the simulator fails beside the origin, the slope alone is known

@@ -14,6 +14,7 @@ from ..bias.outcomes import OutcomesBias
 from ..errors import InputError
 from ..problem.problem import Problem
 from .base import CLOSEST, Draws, ListedMethod, Plan, listed
+from .expansion import second_differences
 from .marginal import DrawnBias, Marginal, gaussian_bias, sample
 
 #: with a larger share of draws at other stationary points there is no posterior to speak of
@@ -169,19 +170,17 @@ class _Constraint:
         p, problem = len(theta), self._problem
         # inside of the support, all the way
         room = np.minimum(theta - problem.parameters.lower, problem.parameters.upper - theta)
-        units = np.diag(np.maximum(np.minimum(self._reach, 0.5 * room), 1e-9 * self._reach))
+        steps = np.maximum(np.minimum(self._reach, 0.5 * room), 1e-9 * self._reach)
         pairs = list(combinations(range(p), 2))
-        moves = [np.zeros(p), *(sign * units[j] for j in range(p) for sign in (1, -1))]
-        moves += [a * units[i] + b * units[j] for i, j in pairs for a, b in ((1, 1), (-1, -1), (1, -1), (-1, 1))]
-        middle, *around = problem.whiten(problem.simulator.batch(problem.rule.nodes, theta + np.array(moves)))
+        nodes = problem.rule.nodes
+        middle, straight, mixed = second_differences(
+            lambda values: problem.whiten(problem.simulator.batch(nodes, values)), theta, np.diag(steps), pairs
+        )
         found = np.zeros((*middle.shape, p, p))
-        for j in range(p):
-            found[..., j, j] = around[2 * j] + around[2 * j + 1] - 2 * middle
-        for number, (i, j) in enumerate(pairs):
-            a, b, c, d = around[2 * p + 4 * number :][:4]
-            found[..., i, j] = found[..., j, i] = (a + b - c - d) / 4
+        for (i, j), change in zip([(j, j) for j in range(p)] + pairs, straight + mixed, strict=True):
+            found[..., i, j] = found[..., j, i] = change
         # in steps of the full reach; what is left of a linear simulator is rounding
-        found *= np.outer(self._reach / np.diag(units), self._reach / np.diag(units))
+        found *= np.outer(self._reach / steps, self._reach / steps)
         small = 1e-9 * np.abs(middle).max()
         return np.where(np.isfinite(found) & (np.abs(found) > small), found, 0.0)
 

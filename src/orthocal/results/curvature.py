@@ -12,6 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from ..arrays import Array
+from ..methods.expansion import second_differences
 from ..problem.problem import Problem
 
 #: differences reach so many posterior sds in every direction: shorter ones would show the roughness of an emulator
@@ -60,15 +61,16 @@ def _room(problem: Problem, root: Array) -> float:
 
 def _product(problem: Problem, bias: Array, steps: Array) -> Array:
     """<b, second differences of f along the columns of ``steps``>, (p, p)."""
-    p, best = len(steps), problem.theta_tilde
+    p = len(steps)
     pairs = list(combinations(range(p), 2))
-    ends = [sign * steps[:, j] for j in range(p) for sign in (1, -1)]
-    corners = [a * steps[:, j] + b * steps[:, k] for j, k in pairs for a, b in ((1, 1), (-1, -1), (1, -1), (-1, 1))]
-    points = best + np.array([*ends, *corners])
     weighted = problem.volumes[:, None] * (problem.whiten(bias) @ problem.metric)
-    value = np.einsum("nq,cnq->c", weighted, problem.whiten(problem.simulator.batch(problem.data.x, points)))
-    middle = float(np.sum(weighted * problem.whiten(problem.fit)))
-    product = np.diag(value[: 2 * p].reshape(p, 2).sum(axis=1) - 2 * middle)
-    for (j, k), (a, b, c, d) in zip(pairs, value[2 * p :].reshape(-1, 4), strict=True):
-        product[j, k] = product[k, j] = (a + b - c - d) / 4
+
+    def along(theta: Array) -> Array:
+        model = problem.whiten(problem.simulator.batch(problem.data.x, theta))
+        return np.asarray(np.einsum("nq,cnq->c", weighted, model))
+
+    _, straight, mixed = second_differences(along, problem.theta_tilde, steps.T, pairs)
+    product = np.diag(np.array(straight))
+    for (j, k), change in zip(pairs, mixed, strict=True):
+        product[j, k] = product[k, j] = change
     return product
