@@ -54,11 +54,7 @@ def calibrate(
     if not isinstance(problem, Problem):
         raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem")
     chosen = method_by_name(method)
-    for name, value, least in (("draws", draws, 4), ("chains", chains, 1), ("warmup", warmup, 0)):
-        if not isinstance(value, int | np.integer) or value < least:
-            raise InputError(f"{name}={value!r}: give a whole number of at least {least}")
-    if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
-        raise InputError(f"seed={seed!r}: give a whole number that is not negative, or None")
+    check_lengths(draws, chains, warmup, seed)
     sequence = np.random.SeedSequence(seed)
     plan = Plan(int(draws), int(warmup), [np.random.default_rng(one) for one in sequence.spawn(chains)])
     work = _Work(problem)
@@ -76,6 +72,15 @@ def calibrate(
     if has_likelihood(posterior.record) and drawn.model.size <= MOST_KEPT:
         _ = posterior.log_likelihood
     return posterior
+
+
+def check_lengths(draws: int, chains: int, warmup: int, seed: int | None) -> None:
+    """An error where these are not what a run needs."""
+    for name, value, least in (("draws", draws, 4), ("chains", chains, 1), ("warmup", warmup, 0)):
+        if not isinstance(value, int | np.integer) or value < least:
+            raise InputError(f"{name}={value!r}: give a whole number of at least {least}")
+    if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
+        raise InputError(f"seed={seed!r}: give a whole number that is not negative, or None")
 
 
 class _Work:

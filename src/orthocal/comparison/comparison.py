@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ..calibration import check_lengths
 from ..errors import InputError
 from ..methods import Method
 from ..problem.problem import Problem
@@ -121,8 +122,8 @@ def compare(
     if not isinstance(problem, Problem):
         raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem")
     chosen = labelled(methods)
-    given = {"draws": draws, "fold_draws": fold_draws, "chains": chains, "warmup": warmup}
-    _check_plan(problem.data.n, folds, seed, given)
+    check_lengths(draws, chains, warmup, seed)
+    _check_folds(problem.data.n, folds, fold_draws)
     short = min(draws, FOLD_DRAWS) if fold_draws is None else fold_draws
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0])
@@ -136,15 +137,9 @@ def compare(
     return Comparison(chosen, *fits, fold_of_row, loo, preparation, seed)
 
 
-def _check_plan(n: int, folds: int, seed: int | None, sizes: dict[str, int | None]) -> None:
+def _check_folds(n: int, folds: int, fold_draws: int | None) -> None:
     """Mistakes that would otherwise look like failures of every method."""
-    least = {"draws": 4, "fold_draws": 4, "chains": 1, "warmup": 0}
-    for name, value in sizes.items():
-        if name == "fold_draws" and value is None:
-            continue
-        if not isinstance(value, int | np.integer) or value < least[name]:
-            raise InputError(f"{name}={value!r}: give a whole number of at least {least[name]}")
-    if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
-        raise InputError(f"seed={seed!r}: give a whole number that is not negative, or None")
+    if fold_draws is not None and (not isinstance(fold_draws, int | np.integer) or fold_draws < 4):
+        raise InputError(f"fold_draws={fold_draws!r}: give a whole number of at least 4")
     if not isinstance(folds, int | np.integer) or (folds != 0 and not 2 <= folds <= n):
         raise InputError(f"folds={folds!r}: give a whole number from 2 to the number of rows, {n}, or 0 for no scores")

@@ -11,6 +11,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from ..arrays import Array
+from ..calibration import check_lengths
 from ..errors import InputError
 from ..methods import Method, Plan, method_by_name
 from ..methods.joint import Joint
@@ -140,9 +141,7 @@ def compare_simulators(
     if not isinstance(chosen, Joint):
         raise InputError(f'method={method!r}: simulators are compared by the joint projection, "gp" for instance')
     _check(problems)
-    for name, value, least in (("draws", draws, 4), ("chains", chains, 1), ("warmup", warmup, 0)):
-        if not isinstance(value, int | np.integer) or value < least:
-            raise InputError(f"{name}={value!r}: give a whole number of at least {least}")
+    check_lengths(draws, chains, warmup, seed)
     sequence = np.random.SeedSequence(seed)
     reals, spreads = [], {}
     with threadpool_limits(limits=1, user_api="blas"), progress_shown(progress):
