@@ -17,7 +17,7 @@ import numpy as np
 from ..arrays import Array, BoolArray, IntArray
 from ..losses import Loss, OwnLoss, Squared
 from ..problem.problem import Problem
-from .distance import Distance
+from .distance import Distance, domain_squares
 from .expansion import Correction, expanded
 from .objective import Objective, objective
 
@@ -230,7 +230,8 @@ class _Search:
             error = np.max(
                 np.abs(gradient) / (size * np.linalg.norm(self._expansion.basis[:, : d.shape[1]], axis=0)), axis=1
             )
-        bias_square, process_square = self._sizes(left)
+        real = self._problem.unwhiten(self._real)
+        squares = domain_squares(self._distance.residuals(left), real, self._problem.rule.weights)
         return Closest(
             self._inside(d),
             self._distance.loss(left),
@@ -239,16 +240,5 @@ class _Search:
             on_bound,
             stuck,
             np.zeros(len(d), dtype=bool),
-            bias_square,
-            process_square,
+            *squares,
         )
-
-    def _sizes(self, left: Array) -> tuple[Array, Array]:
-        """Mean square of the bias over the domain, and the variance of y_R, in the outcomes' units."""
-        weights = self._problem.rule.weights
-        real = self._problem.unwhiten(self._real)
-        centred = real - np.tensordot(real, weights, axes=(1, 0))[:, None]
-        square, variance = (
-            np.tensordot(values**2, weights, axes=(1, 0)) for values in (self._distance.residuals(left), centred)
-        )
-        return square, variance

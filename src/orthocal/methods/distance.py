@@ -75,3 +75,10 @@ class Distance:
         cells = left.reshape(len(left), len(self._weights), -1)
         squares = np.einsum("smq,smq->sm", cells, cells)
         return np.asarray(squares / np.where(self._weights > 0, self._weights, np.inf))
+
+
+def domain_squares(bias: Array, real: Array, weights: Array) -> tuple[Array, Array]:
+    """∫ b^2 dP_x and the variance of y_R over the domain, (..., q), from values at the nodes (..., m, q)."""
+    centred = real - np.tensordot(real, weights, axes=(-2, 0))[..., None, :]
+    square, variance = (np.tensordot(values**2, weights, axes=(-2, 0)) for values in (bias, centred))
+    return square, variance

@@ -27,6 +27,7 @@ from ..problem.problem import Problem
 from ..projection import ProjectionKind
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .closest import Closest, closest
+from .noise_sample import NoiseSampler
 from .regress import Linear, Regressed, gaussian_draws, gibbs_draws
 from .regress_sampled import sampled_draws
 from .weights import Weights, importance_weights
@@ -150,7 +151,7 @@ def _finished(problem: Problem, plan: Plan, regressed: Regressed, found: Closest
         unshifted=None if shift is None else by_chain(regressed.moved - shift),
         bias_square=by_chain(found.bias_square),
         process_square=by_chain(found.process_square),
-        noise_cov=None if precision is None else _covariances(problem, by_chain(precision)),
+        noise_cov=None if precision is None else NoiseSampler(problem.noise).covariance(by_chain(precision)),
         bias_state={name: by_chain(values) for name, values in regressed.records.items()},
         samplers=regressed.samplers,
         nodes_drawn=True,
@@ -161,9 +162,3 @@ def _finished(problem: Problem, plan: Plan, regressed: Regressed, found: Closest
             weighted_draws=weights.effective,
         ),
     )
-
-
-def _covariances(problem: Problem, precision: Array) -> Array:
-    """Sigma_F in the outcomes' units from whitened precisions (c, s, q, q)."""
-    back = problem.noise.unwhitener
-    return np.asarray(back @ np.linalg.inv(precision) @ back.T)

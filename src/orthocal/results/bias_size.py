@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 
 from ..arrays import Array
 from ..errors import InputError
@@ -16,7 +15,7 @@ from .record import Record
 def size_table(
     record: Record, interval: float, computed: Callable[[], tuple[Array, Array]] | None = None
 ) -> pd.DataFrame:
-    """One row an outcome; ``computed`` gives what the record does not hold, see ``squares_at_nodes``."""
+    """One row an outcome; ``computed`` gives what the record does not hold, see ``domain_squares``."""
     if not 0 < interval < 1:
         raise InputError(f"interval={interval}: give its probability, between 0 and 1")
     if record.has("posterior", "bias_square"):
@@ -38,11 +37,3 @@ def size_table(
             row[f"{name}_lower"], row[f"{name}_upper"] = map(float, ends)
         rows.append(row)
     return pd.DataFrame(rows, index=pd.Index(record.outcome_names, name="outcome"))
-
-
-def squares_at_nodes(predicted: xr.Dataset, weights: Array) -> tuple[Array, Array]:
-    """∫ b^2 dP_x and the variance of y_R over the domain, (c, s, q), from predictions at the nodes."""
-    bias, real = predicted["bias"].values, predicted["mean"].values
-    centred = real - np.einsum("m,csmq->csq", weights, real)[:, :, None]
-    square, variance = (np.einsum("m,csmq->csq", weights, values**2) for values in (bias, centred))
-    return square, variance

@@ -15,12 +15,13 @@ from ..arrays import Array, IntArray
 from ..bias.base import BiasPrior, BiasSampler
 from ..errors import InputError, SimulatorError
 from ..findings import Findings
+from ..methods.distance import domain_squares
 from ..problem.data import new_inputs
 from ..problem.emulator import EmulatorLike
 from ..problem.simulator import BoundSimulator, Function
 from ..progress import progress_shown
 from . import store
-from .bias_size import size_table, squares_at_nodes
+from .bias_size import size_table
 from .check import findings
 from .curves import domain_curves
 from .likelihood import likelihood_group, require_likelihood
@@ -149,7 +150,8 @@ class Posterior:
         keep = self._kept(max(1, CURVE_DRAWS // self.record.chains))
         with progress_shown(True):
             found = self._predictor(self.record.constant("nodes"), keep, self._rng(None))
-        return squares_at_nodes(found, self.record.constant("node_weights"))
+        bias, real = (found[name].values for name in ("bias", "mean"))
+        return domain_squares(bias, real, self.record.constant("node_weights"))
 
     def check(self) -> Findings:
         """What is fine, what is not, and what to do, in plain words; false where there is a problem."""
