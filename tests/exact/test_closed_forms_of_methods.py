@@ -53,7 +53,7 @@ COVARIANCES = {"KO": ko_covariance, "OGP": ogp_covariance, "SGaSP": sgasp_covari
 
 @pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
 @pytest.mark.parametrize("name", COVARIANCES)
-@pytest.mark.parametrize("data_seed", range(2))
+@pytest.mark.parametrize("data_seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_model_1(name, nu, data_seed):
     x, y = MODEL1.simulate(np.random.default_rng(data_seed))
     problem = MODEL1.problem(x, y)
@@ -217,7 +217,7 @@ def ogp_on_a_grid(x, y, nodes, weights, grid, noise_var, nu=1.5):
     return np.array(log_density), np.array(least)
 
 
-@pytest.mark.parametrize("size", [0.5, 2.0])
+@pytest.mark.parametrize("size", [pytest.param(0.5, marks=pytest.mark.slow), 2.0])
 def test_ogp_with_a_curved_simulator_against_a_grid(size):
     """Mean and sd over a support with one minimum; the whole circle has its maxima half a turn away."""
     rng = np.random.default_rng(0)

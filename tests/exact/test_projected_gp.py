@@ -48,7 +48,7 @@ def z_scores(theta: np.ndarray, law: Law) -> np.ndarray:
 @pytest.mark.parametrize("feedback", [True, False], ids=["feedback", "cut"])
 @pytest.mark.parametrize("projection", ["functional", "finite"])
 @pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
-@pytest.mark.parametrize("data_seed", range(5))
+@pytest.mark.parametrize("data_seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
 def test_model_1(data_seed, nu, projection, feedback):
     x, y = MODEL1.simulate(np.random.default_rng(data_seed))
     problem = MODEL1.problem(x, y)
