@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from traceback import extract_tb
+
 #: for messages that end a program which has more to do
 KEPT = "what had finished is kept: the same command goes on from there"
 
@@ -36,3 +39,9 @@ class FileError(OrthocalError, ValueError):
 
 class OrthocalWarning(UserWarning):
     """A run went through, but the user should know something about it."""
+
+
+def where_raised(error: BaseException) -> str:
+    """The file and the line that an error comes from."""
+    place = extract_tb(error.__traceback__)[-1]
+    return f"{Path(place.filename).name}, line {place.lineno}"

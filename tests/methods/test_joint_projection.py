@@ -5,7 +5,7 @@ Exact laws of linear simulators are in ``tests/exact/test_joint.py``; every prio
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import orthocal as oc
 from orthocal.methods.closest import closest
@@ -70,6 +70,36 @@ def test_draws_beyond_a_bound_stay_on_it_and_are_counted():
     share = posterior.data["sample_stats"]["on_bound"].values.mean()
     assert 0.05 < share < 1
     assert any(finding.topic == "projection" and "bound" in finding.message for finding in posterior.check().problems)
+
+
+@pytest.mark.parametrize("top", [1.5, 2.0, 3.0], ids=["all on the bound", "half of them", "none"])
+def test_correlated_parameters_at_a_bound_against_a_search_for_each_draw(top):
+    """f = a x + b^2 sin x / 10 is nearly collinear: a step that is cut off at b's bound alone would go uphill."""
+    x = np.linspace(0, 1, 40)
+    f = lambda x, theta: theta[0] * x + 0.1 * theta[1] ** 2 * np.sin(x)  # noqa: E731
+    rng = np.random.default_rng(0)
+    y = f(x, np.array([2.0, 2.0])) + 0.02 * rng.standard_normal(40)
+    priors = {"a": stats.norm(0, 10), "b": stats.uniform(0.1, top - 0.1)}
+    problem = oc.Problem(x, y, f, priors, oc.Box(0, 1, nodes=30), noise_cov=0.01**2, starts=4)
+    nodes, weights = problem.rule.nodes[:, 0], problem.rule.weights
+    slopes = 0.02 * rng.standard_normal((20, 2))
+    real = f(nodes, np.array([2.0, 2.0])) + slopes @ np.vstack([nodes, nodes**3]) + 0.05 * np.cos(7 * nodes)
+    found = closest(problem, problem.whiten(real[:, :, None]), np.array([0.1, 0.1]))
+    for one, theta in zip(real, found.theta, strict=True):
+        by_itself = optimize.least_squares(
+            lambda theta, one=one: np.sqrt(weights) * (one - f(nodes, theta)),
+            [2.0, 1.0],
+            bounds=([-100, 0.1], [100, top]),
+            xtol=1e-14,
+            ftol=1e-14,
+            gtol=1e-14,
+        )
+        np.testing.assert_allclose(theta, by_itself.x, atol=2e-4)
+    assert not found.stuck.any()
+    np.testing.assert_array_equal(
+        found.on_bound, np.isclose(found.theta[:, 1], top) | np.isclose(found.theta[:, 1], 0.1)
+    )
+    assert found.error.max() < 1e-3
 
 
 def test_a_prior_that_is_not_gaussian_is_put_right_by_weights():

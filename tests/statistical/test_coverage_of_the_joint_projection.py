@@ -60,7 +60,8 @@ def test_where_both_are_right(example):
     assert (np.abs(sd / scatter - 1) < 0.3).all()
 
 
-def test_uneven_data():
-    """Points from Beta(1/2, 1/2) reach the ends of the domain; where they do not, see docs/limits.md."""
-    coverage, _, _ = measured(saturation(0.5, 0.5), "gp")
+@pytest.mark.parametrize("method", ["gp", "bart"])
+@pytest.mark.parametrize("design", [(1, 2), (0.5, 0.5)], ids=["Beta(1, 2)", "Beta(1/2, 1/2)"])
+def test_uneven_data(design, method):
+    coverage, _, _ = measured(saturation(*design), method)
     assert (coverage > 0.95 - SLACK).all()

@@ -52,6 +52,7 @@ class SimulatorSection(Section):
 
     function: str | None = None
     gradient: str = "auto"
+    jobs: int = 1
     runs: str | None = None
     emulator: str = "auto"
     error: bool = False
@@ -213,17 +214,17 @@ def _simulator(config: SimulatorSection, folder: Path) -> Simulator | Emulator:
     if (config.function is None) == (config.runs is None):
         raise ConfigError("[simulator] takes either a function to call, or runs to learn an emulator from")
     if config.runs is not None:
-        if "gradient" in given:
-            raise ConfigError("[simulator] with runs has no gradient: an emulator brings its own")
+        called = sorted(given & {"gradient", "jobs"})
+        if called:
+            raise ConfigError(f"[simulator] with runs has no {', '.join(called)}: an emulator brings its own gradient")
         return emulate(RunTable.load(folder / config.runs), config.emulator)
     unused = sorted(given & {"emulator", "error"})
     if unused:
         raise ConfigError(f"[simulator] with a function has no {', '.join(unused)}: these go with runs")
     assert config.function is not None
     function = FileFunction(config.function, folder).loaded()
-    if ":" in config.gradient:
-        return Simulator(function, FileFunction(config.gradient, folder).loaded())
-    return Simulator(function, config.gradient)  # type: ignore[arg-type]
+    gradient = FileFunction(config.gradient, folder).loaded() if ":" in config.gradient else config.gradient
+    return Simulator(function, gradient, jobs=config.jobs)  # type: ignore[arg-type]
 
 
 def _noise(config: ProblemFile) -> Any:

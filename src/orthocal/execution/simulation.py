@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
-from traceback import extract_tb
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array, shaped_output
-from ..errors import SimulatorError
+from ..errors import SimulatorError, where_raised
 from .program import Program
 from .work import Lost, now
 
@@ -80,5 +78,4 @@ class Simulation:
 def _in_words(error: BaseException) -> str:
     if isinstance(error, SimulatorError):
         return str(error)
-    place = extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})"
+    return f"{type(error).__name__}: {error} ({where_raised(error)})"

@@ -18,7 +18,7 @@ from ..arrays import Array, BoolArray, IntArray
 from ..losses import Loss, OwnLoss, Squared
 from ..problem.problem import Problem
 from .distance import Distance, domain_squares
-from .expansion import Correction, expanded
+from .expansion import Correction, expanded, with_room
 from .objective import Objective, objective
 
 #: rounds of calls before a draw is taken as it is
@@ -31,6 +31,8 @@ OWN_SETTLED = 1e-3
 LEARNING_ROUNDS = 2
 #: Newton steps on the expansion, and halvings of one
 MOST_STEPS, MOST_HALVINGS = 50, 10
+#: nearer to a bound than this share of its distance is on it
+ROUNDING = 1e-12
 #: a smaller bias, in noise sds, counts as this large in the error of its orthogonality
 LEAST_BIAS = 0.01
 #: expansions until the one for the mean of the draws is where the simulator is closest to it, to within a spread
@@ -72,22 +74,22 @@ class Closest(NamedTuple):
 def closest(problem: Problem, real: Array, spread: Array, loss: Loss | OwnLoss | None = None) -> Closest:
     """The projection of draws of y_R at the nodes, (s, m, q), whitened; ``spread`` (p,) is theta's, roughly."""
     loss = loss or Squared()
-    tilde = problem.parameters.clipped(problem.theta_tilde, 1e-9)
     mean = real.mean(axis=0, keepdims=True)
     # the size of the residuals at the best fit
     square = Distance(problem, Squared()).vectors(mean[0] - problem.whiten(problem.fit_at_nodes))
     distance = Distance(problem, loss, typical=float(np.linalg.norm(square)))
-    origin = _origin(problem, mean, spread, distance, tilde)
+    origin = _origin(problem, mean, spread, distance)
     found = _Search(problem, real, spread, distance, origin).run()
     return found._replace(elsewhere=_elsewhere(problem, real, spread, distance, found.loss))
 
 
-def _origin(problem: Problem, mean: Array, spread: Array, distance: Distance, start: Array) -> Array:
+def _origin(problem: Problem, mean: Array, spread: Array, distance: Distance) -> Array:
     """Where the simulator is closest to the draws' mean, roughly: there it is expanded."""
+    start = problem.theta_tilde
     for _ in range(MOST_ORIGINS):
         found = _Search(problem, mean, spread, distance, start).run().theta[0]
         moved = np.abs(found - start) / np.where(spread > 0, spread, problem.parameters.spread)
-        start = problem.parameters.clipped(found, 1e-9)
+        start = found
         if moved.max() < NEAR_ORIGIN:
             break
     return start
@@ -97,13 +99,14 @@ def _elsewhere(problem: Problem, real: Array, spread: Array, distance: Distance,
     """Which draws are closer at another minimum, by the expansion there: (s,)."""
     better = np.zeros(len(real), dtype=bool)
     for other in problem.minima[1 : 1 + OTHER_MINIMA]:
-        there = _Search(problem, real, spread, distance, problem.parameters.clipped(other.theta, 1e-9))
+        there = _Search(problem, real, spread, distance, other.theta)
         better |= there.least() < (1 - CLOSER) * loss
     return better
 
 
 class _Search:
-    def __init__(self, problem: Problem, real: Array, spread: Array, distance: Distance, origin: Array) -> None:
+    def __init__(self, problem: Problem, real: Array, spread: Array, distance: Distance, near: Array) -> None:
+        origin = with_room(problem.parameters, near, spread)
         nodes, x = problem.rule.nodes, problem.data.x
         # one call for both; where the nodes are the data points, they are one
         self._points = x if np.array_equal(nodes, x) else np.vstack([nodes, x])
@@ -201,23 +204,50 @@ class _Search:
 
     def _newton(self, d: Array, gradient: Array, hessian: Array) -> Array:
         """Newton steps (s, p); a parameter that is pushed out of the support at a bound stays there."""
-        held = ((d <= self._lower) & (gradient > 0)) | ((d >= self._upper) & (gradient < 0))
-        free = ~held
-        masked = hessian * free[:, :, None] * free[:, None, :]
-        values, vectors = np.linalg.eigh(masked)
+        held = self._held(d, gradient)
+        values, vectors = np.linalg.eigh(_of_free(hessian, held))
         # where the loss is not convex, downhill all the same
         least = 1e-6 * np.abs(values).max(axis=1, keepdims=True) + 1e-300
         values = np.maximum(np.abs(values), least)
         down = np.where(held, 0.0, -gradient)
-        step = np.einsum("sij,sj,skj,sk->si", vectors, 1 / values, vectors, down)
-        return np.where(held, 0.0, step)
+        step = np.where(held, 0.0, np.einsum("sij,sj,skj,sk->si", vectors, 1 / values, vectors, down))
+        crossing = np.flatnonzero(((d + step < self._lower) | (d + step > self._upper)).any(axis=1))
+        if len(crossing):
+            convex = (vectors[crossing] * values[crossing, None]) @ vectors[crossing].swapaxes(1, 2)
+            step[crossing] = self._to_bounds(d[crossing], down[crossing], convex, held[crossing], step[crossing])
+        return step
+
+    def _to_bounds(self, d: Array, down: Array, hessian: Array, held: BoolArray, step: Array) -> Array:
+        """Steps that would leave the support go to its bound, and the other parameters follow.
+
+        Cutting a step off at the bound alone would go uphill where parameters are correlated.
+        """
+        for _ in range(d.shape[1]):
+            to = np.clip(d + step, self._lower, self._upper) - d
+            held = held | (to != step)
+            fixed = np.where(held, to, 0.0)
+            follow = np.where(held, 0.0, down - np.einsum("sij,sj->si", hessian, fixed))
+            alone = _of_free(hessian, held) + held[:, :, None] * np.eye(d.shape[1])
+            step = fixed + np.linalg.solve(alone, follow[:, :, None])[:, :, 0]
+        return np.clip(d + step, self._lower, self._upper) - d
+
+    def _held(self, d: Array, gradient: Array) -> BoolArray:
+        """Which parameters are pushed out of the support at a bound of it."""
+        low, high = self._at_bound(d)
+        return np.asarray((low & (gradient > 0)) | (high & (gradient < 0)))
+
+    def _at_bound(self, d: Array) -> tuple[BoolArray, BoolArray]:
+        """Which parameters lie on their lower and upper bounds, to rounding."""
+        return d <= self._lower + ROUNDING * np.abs(d), d >= self._upper - ROUNDING * np.abs(d)
 
     def _verified(self, d: Array, missed: Array, correction: Correction, settled: BoolArray) -> Closest:
         every = np.arange(len(d))
         _, gradient, hessian = self._objective(every, missed, correction).slopes(d, every)
-        on_bound = ((d <= self._lower) | (d >= self._upper)).any(axis=1)
-        lowest = np.linalg.eigvalsh(hessian)[:, 0]
-        stuck = ~settled | ((lowest <= 0) & ~on_bound)
+        on_bound = np.any(self._at_bound(d), axis=(0, 2))
+        held = self._held(d, gradient)
+        curvature = np.linalg.eigvalsh(_of_free(hessian, held))
+        # a parameter that is held at a bound has the curvature 0 here
+        stuck = ~settled | (np.sum(curvature > 0, axis=1) < np.sum(~held, axis=1))
         left = self._target - missed - self._expansion.at(d)
         if self._distance.own:
             # there is no product to be zero: how far theta is from its place, in units of its spread
@@ -242,3 +272,9 @@ class _Search:
             np.zeros(len(d), dtype=bool),
             *squares,
         )
+
+
+def _of_free(hessian: Array, held: BoolArray) -> Array:
+    """Hessians (s, p, p) with zeros for the parameters that are held."""
+    free = ~held
+    return np.asarray(hessian * free[:, :, None] * free[:, None, :])

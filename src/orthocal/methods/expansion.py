@@ -73,6 +73,16 @@ def second_differences(
     return middle, straight, mixed
 
 
+def with_room(support: Parameters, theta: Array, spread: Array) -> Array:
+    """A theta nearby from which the expansion can look to both sides: curvature cannot be seen from a bound."""
+    room = np.minimum(_reach(support, spread), 0.25 * (support.upper - support.lower))
+    return np.clip(theta, support.lower + room, support.upper - room)
+
+
+def _reach(support: Parameters, spread: Array) -> Array:
+    return REACH * np.where(np.isfinite(spread) & (spread > 0), spread, support.spread)
+
+
 def expanded(
     values_at: Callable[[Array], Array], slope: Array, support: Parameters, origin: Array, spread: Array
 ) -> Expansion:
@@ -82,7 +92,7 @@ def expanded(
     ``spread`` (p,) that of theta, roughly.
     """
     room = np.minimum(origin - support.lower, support.upper - origin)
-    step = REACH * np.where(np.isfinite(spread) & (spread > 0), spread, support.spread)
+    step = _reach(support, spread)
     p = len(origin)
     # an origin beside a bound leaves no room to look on both sides: the expansion is then linear there
     curved = 0.5 * room > 1e-3 * step

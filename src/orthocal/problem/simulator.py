@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from enum import StrEnum
-from pathlib import Path
 from time import perf_counter
-from traceback import extract_tb
 from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import numpy as np
 
 from ..arrays import Array, shaped_output
-from ..errors import InputError, NonFiniteError, SimulatorError
+from ..errors import InputError, NonFiniteError, SimulatorError, where_raised
+from ..execution.calls import ParallelCalls
 from ..progress import progress_bar
 from .emulator import EmulatorLike
 from .parameters import Support
@@ -59,6 +58,9 @@ class Simulator:
     step
         Step of the differences, relative to the parameter's scale; default 6e-6. Give a longer one for a simulator
         whose output is rounded or noisy.
+    jobs
+        Processes that call the function, for one that takes long: where many theta are asked for at a time they are
+        shared out. The draws do not depend on it.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Simulator:
         function: Function,
         gradient: Gradient = "auto",
         step: float | None = None,
+        jobs: int = 1,
     ) -> None:
         if not callable(function):
             raise InputError(f"the simulator is {type(function).__name__}: give a function f(x, theta)")
@@ -73,9 +76,12 @@ class Simulator:
             raise InputError(f'gradient={gradient!r}: give a function g(x, theta), "auto", "jax" or "difference"')
         if step is not None and not 0 < step < 1:
             raise InputError(f"step={step}: give the step of the differences as a share of the parameter's scale")
+        if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+            raise InputError(f"jobs={jobs!r}: give the number of processes that call the simulator, 1 or more")
         self.function = function
         self.gradient = gradient
         self.step = step
+        self.jobs = jobs
 
     def __call__(self, x: Array, theta: Array) -> Any:
         return self.function(x, theta)
@@ -87,7 +93,7 @@ class BoundSimulator:
     Attributes
     ----------
     calls, seconds
-        Number of calls of the user's functions so far and the time spent in them.
+        Number of calls of the user's functions so far and the time spent waiting for them.
     failures
         Number of calls that returned a value that is not finite.
     emulator
@@ -107,6 +113,7 @@ class BoundSimulator:
         self.seconds = 0.0
         self.failures = 0
         self._step = float(chosen.step or DIFFERENCE_STEP)
+        self._parallel = ParallelCalls(chosen.function, chosen.jobs) if chosen.jobs > 1 else None
         self._given_gradient = chosen.gradient if callable(chosen.gradient) else None
         self._jacobian: Function | None = None
         self.gradient_kind = GradientKind.GIVEN if callable(chosen.gradient) else GradientKind(chosen.gradient)
@@ -115,11 +122,14 @@ class BoundSimulator:
 
     def evaluate(self, x: Array, theta: Array) -> Array:
         """f(x, theta), (m, q). A value that is not finite comes back as NaN in every cell."""
-        model = self._model(x, theta) if self._settled else self._settle(x, theta)
-        if not np.isfinite(model).all():
-            self.failures += 1
-            return np.full((len(x), self._q), np.nan)
-        return model
+        return self._finite(self._model(x, theta) if self._settled else self._settle(x, theta))
+
+    def _finite(self, model: Array) -> Array:
+        """The outcomes, or NaN in every cell where one is not finite."""
+        if np.isfinite(model).all():
+            return model
+        self.failures += 1
+        return np.full_like(model, np.nan)
 
     def required(self, x: Array, theta: Array) -> Array:
         """f(x, theta), or an error where it is not finite."""
@@ -134,9 +144,28 @@ class BoundSimulator:
     def batch(self, x: Array, theta: Array, label: str | None = None) -> Array:
         """f(x, theta_c) for theta (c, p), as (c, m, q); many calls show a bar with a label."""
         models = np.empty((len(theta), len(x), self._q))
+        # the first call of all finds out what the function takes
+        if self._parallel is not None and self._settled and len(theta) > 1:
+            self._share_out(self._parallel, x, theta, models, label)
+            return models
         for c, one in enumerate(theta if label is None else progress_bar(theta, label)):
             models[c] = self.evaluate(x, one)
         return models
+
+    def _share_out(self, calls: ParallelCalls, x: Array, theta: Array, models: Array, label: str | None) -> None:
+        """``models`` from several processes."""
+        started = perf_counter()
+        answers = calls.answers(x[:, 0] if self.flat_x else x, theta)
+        for c, answer in answers if label is None else progress_bar(answers, label):
+            if answer.error is not None:
+                kind, text = answer.error
+                raise self._raised(kind, theta[c], text)
+            models[c] = self._finite(shaped_output(answer.output, (len(x), self._q)))
+        self.calls += len(theta)
+        self.seconds += perf_counter() - started
+
+    def _raised(self, kind: str, theta: Array, text: str) -> SimulatorError:
+        return SimulatorError(f"the simulator raised {kind} at {self._support.describe(theta)}: {text}")
 
     def gradient(self, x: Array, theta: Array) -> Array:
         """df/dtheta, (m, q, p)."""
@@ -167,23 +196,30 @@ class BoundSimulator:
         meant = np.maximum(lengthened * self._step * size, 1e-8 * np.abs(theta))
         # the steps that are made, not those that were meant: theta + h is rounded
         steps = (theta + meant) - theta
-        return np.stack([self._difference(x, theta, j, float(h)) for j, h in enumerate(steps)], axis=-1)
+        p = len(theta)
+        moved = self._moved(x, theta, np.vstack([np.diag(steps), -np.diag(steps)]))
+        there, back = moved[:p], moved[p:]
+        columns = [(there[j] - back[j]) / (2 * h) for j, h in enumerate(steps)]
+        for j in range(p):
+            if not np.isfinite(columns[j]).all():
+                columns[j] = self._one_sided(x, theta, j, float(steps[j]))
+        return np.stack(columns, axis=-1)
 
-    def _difference(self, x: Array, theta: Array, j: int, h: float) -> Array:
-        def at(shift: float) -> Array:
-            moved = theta.copy()
-            moved[j] += shift
-            inside = self._support.lower[j] < moved[j] < self._support.upper[j]
-            return self.evaluate(x, moved) if inside else np.full((len(x), self._q), np.nan)
+    def _moved(self, x: Array, theta: Array, shifts: Array) -> Array:
+        """f(x, theta + shift) for each of the shifts (c, p), NaN where it leaves the bounds of the priors."""
+        moved = theta + shifts
+        inside = np.all((shifts == 0) | ((self._support.lower < moved) & (moved < self._support.upper)), axis=1)
+        models = np.full((len(moved), len(x), self._q), np.nan)
+        models[inside] = self.batch(x, moved[inside])
+        return models
 
-        central = (at(h) - at(-h)) / (2 * h)
-        if np.isfinite(central).all():
-            return np.asarray(central)
+    def _one_sided(self, x: Array, theta: Array, j: int, h: float) -> Array:
         here = self.required(x, theta)
         for side in (h, -h):
-            one_sided = (4 * at(side) - 3 * here - at(2 * side)) / (2 * side)
-            if np.isfinite(one_sided).all():
-                return np.asarray(one_sided)
+            near, far = self._moved(x, theta, np.outer([side, 2 * side], np.eye(len(theta))[j]))
+            difference = (4 * near - 3 * here - far) / (2 * side)
+            if np.isfinite(difference).all():
+                return np.asarray(difference)
         raise NonFiniteError(
             f"the simulator returned NaN or infinity on either side of {self._support.describe(theta)}: "
             "restrict the priors to where it works, or mend it there"
@@ -208,6 +244,8 @@ class BoundSimulator:
     def _model(self, x: Array, theta: Array) -> Array:
         output = self._call(self._function, x, theta)
         if not self._settled and type(output).__module__.startswith("jax"):
+            if self._parallel is not None:
+                raise InputError("a simulator of JAX runs in this process, on all of its cores: leave jobs out")
             # JAX computes in single precision and step by step unless told otherwise
             self._function, output = self._compiled(self._function, x, theta)
         return shaped_output(output, (len(x), self._q))
@@ -229,11 +267,7 @@ class BoundSimulator:
             # copies: the user's code must not be able to change our state
             return function((x[:, 0] if self.flat_x else x).copy(), theta.copy())
         except Exception as error:
-            place = extract_tb(error.__traceback__)[-1]
-            raise SimulatorError(
-                f"the simulator raised {type(error).__name__} at {self._support.describe(theta)}: {error} "
-                f"({Path(place.filename).name}, line {place.lineno})"
-            ) from error
+            raise self._raised(type(error).__name__, theta, f"{error} ({where_raised(error)})") from error
         finally:
             self.calls += 1
             self.seconds += perf_counter() - started

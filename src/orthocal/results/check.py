@@ -103,7 +103,9 @@ def _projected_draws(record: Record, notes: Notes) -> Iterator[Finding]:
     if notes.pareto_k is not None:
         size = notes.weighted_draws or 0.0
         message = f"importance weights for the prior of theta: Pareto k {notes.pareto_k:.2f}, worth {size:.0f} draws"
-        if not notes.pareto_k <= PARETO_LIMIT or size < ESS_LIMIT:
+        # few draws are another finding
+        enough = min(ESS_LIMIT, 0.5 * record.theta[..., 0].size)
+        if not notes.pareto_k <= PARETO_LIMIT or size < enough:
             advice = (
                 "the prior contradicts the data, or is far from Gaussian where they are: widen it, or take more draws"
             )
