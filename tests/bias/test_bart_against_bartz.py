@@ -22,7 +22,8 @@ def data(d):
 
 def ours(x, response):
     """Draws at the data points, (draws, n), with the sampler whose grid and leaves bartz shall have too."""
-    sampler = oc.bias.BART(trees=TREES, least=0, cuts=20).prepare(setting(x, residual=response))
+    # the trees alone: bartz has no offset
+    sampler = oc.bias.BART(trees=TREES, least=0, cuts=20).prepare(setting(x, residual=response)).own
     rng = np.random.default_rng(0)
     state, draws = None, []
     for _ in range(WARMUP + BATCHES * LENGTH):
