@@ -72,6 +72,39 @@ def test_draws_beyond_a_bound_stay_on_it_and_are_counted():
     assert any(finding.topic == "projection" and "bound" in finding.message for finding in posterior.check().problems)
 
 
+def decay(x, theta):
+    return 5 * np.exp(-theta[0] * x)
+
+
+def logistic(x, theta):
+    return theta[0] / (1 + np.exp(-theta[1] * (x - theta[2])))
+
+
+@pytest.mark.parametrize(
+    ("f", "truth", "priors"),
+    [
+        (decay, lambda x: 3.5 * np.exp(-1.7 * x) + 1.5, {"u": stats.uniform(0, 10)}),
+        (
+            logistic,
+            lambda x: logistic(x, [2, 4, 1.2]) + 0.4 * np.sin(2 * x),
+            {"top": stats.uniform(0, 5), "rate": stats.uniform(0.5, 10), "middle": stats.uniform(0, 3)},
+        ),
+    ],
+    ids=["decay", "logistic"],
+)
+def test_a_simulator_that_no_parabola_describes_settles_in_few_calls(f, truth, priors):
+    """Curvature of all orders beside a bias of several noise sds: every draw at its own minimum."""
+    x = np.linspace(0.1, 3, 30)
+    y = truth(x) + 0.15 * np.random.default_rng(3).standard_normal(30)
+    problem = oc.Problem(x, y, f, priors, oc.Box(0, 3), noise_cov=0.15**2, starts=8)
+    before = (problem.theta_tilde, problem.simulator.calls)[1]
+    posterior = oc.calibrate(problem, "gp", draws=250, seed=1, progress=False)
+    statistics = posterior.data["sample_stats"]
+    assert statistics["stuck"].values.mean() == 0
+    assert statistics["orthogonality_error"].values.max() < 1e-3
+    assert (problem.simulator.calls - before) / 1000 < 4
+
+
 @pytest.mark.parametrize("top", [1.5, 2.0, 3.0], ids=["all on the bound", "half of them", "none"])
 def test_correlated_parameters_at_a_bound_against_a_search_for_each_draw(top):
     """f = a x + b^2 sin x / 10 is nearly collinear: a step that is cut off at b's bound alone would go uphill."""

@@ -4,8 +4,8 @@
 
 over the support of the priors, for all draws at a time. f is expanded once, to second order, where it is closest to
 the mean of the draws; then every draw's minimum is found for the expansion, the simulator is called there, and what the
-expansion missed is taken away from the draw, until nothing moves. What it missed is regressed on theta over all draws,
-so that the gradient is that of the simulator and not of the expansion: no draw needs a gradient of its own.
+expansion missed is taken away from the draw, until nothing moves. What it missed is regressed on theta over all draws
+and added to the expansion, so that its gradient is the simulator's: no draw needs a gradient of its own.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..arrays import Array, BoolArray, IntArray
 from ..losses import Loss, OwnLoss, Squared
 from ..problem.problem import Problem
 from .distance import Distance, domain_squares
-from .expansion import Correction, expanded, with_room
-from .objective import Objective, objective
+from .expansion import expanded, with_room
+from .objective import Objective, Slopes, objective
 
 #: rounds of calls before a draw is taken as it is
 MOST_ROUNDS = 12
@@ -27,6 +27,8 @@ MOST_ROUNDS = 12
 SETTLED = 1e-6
 #: the same for a loss of the user's, whose differences are rough
 OWN_SETTLED = 1e-3
+#: one that is still to move by more, after the last round, is stuck
+NEAR, OWN_NEAR = 1e-3, 1e-2
 #: rounds after which the correction of the gradient is kept as it is, so that settled draws stay settled
 LEARNING_ROUNDS = 2
 #: Newton steps on the expansion, and halvings of one
@@ -127,18 +129,17 @@ class _Search:
     def least(self) -> Array:
         """The least loss of each draw by the expansion alone, (s,)."""
         every = np.arange(len(self._target))
-        loss_at = self._objective(every, np.zeros(1), Correction(len(self._lower)))
+        loss_at = self._objective(every, np.zeros(1))
         return loss_at.loss(self._minimised(np.zeros((len(every), len(self._lower))), loss_at), every)
 
     def run(self) -> Closest:
         (count, _), p = self._target.shape, len(self._lower)
         d, missed = np.zeros((count, p)), np.zeros_like(self._target)
         self._model = np.full((count, self._problem.data.n, self._problem.data.q), np.nan)
-        correction = Correction(p)
         settled, known, blocked = np.zeros((3, count), dtype=bool)
         for number in range(MOST_ROUNDS):
             moving = np.flatnonzero(~settled)
-            new = self._minimised(d[moving], self._objective(moving, missed[moving], correction))
+            new = self._minimised(d[moving], self._objective(moving, missed[moving]))
             # where the simulator has failed, half way back towards the origin, where it works
             new = np.where(blocked[moving, None], 0.5 * d[moving], new)
             exact, at_data = self._simulated(self._inside(new))
@@ -151,15 +152,16 @@ class _Search:
             known[moved] = True
             unit = self._unit(d)
             if number < LEARNING_ROUNDS:
-                correction = correction.learnt(d[known], missed[known], unit)
-            at_these = self._objective(moved, missed[moved], correction).slopes(d[moved], np.arange(len(moved)))
+                before = self._expansion
+                self._expansion = before.learnt(d[known], missed[known], unit)
+                missed[known] -= self._expansion.at(d[known]) - before.at(d[known])
+            at_these = self._objective(moved, missed[moved]).slopes(d[moved], np.arange(len(moved)))
             step = np.abs(self._newton(d[moved], at_these.gradient, at_these.hessian)).max(axis=1)
             settled[moved] = blocked[moved] | (step < (OWN_SETTLED if self._distance.own else SETTLED) * unit)
             if settled.all():
                 break
         self._give_up(d, missed, known)
-        settled &= ~blocked
-        return self._verified(d, missed, correction, settled)
+        return self._verified(d, missed, blocked | ~known)
 
     def _give_up(self, d: Array, missed: Array, known: BoolArray) -> None:
         """A draw for which the simulator has never worked stays at the origin, and counts as stuck."""
@@ -177,30 +179,45 @@ class _Search:
         """The draws' spread in units of the expansion's: the unit in which a draw moves much or little."""
         return float(max(np.median(np.abs(d - np.median(d, axis=0)).max(axis=1)), 1e-3))
 
-    def _objective(self, rows: IntArray, missed: Array, correction: Correction) -> Objective:
+    def _objective(self, rows: IntArray, missed: Array) -> Objective:
         """The loss of the draws numbered ``rows``, and what the expansion misses for each, (r, k)."""
-        return objective(self._distance, self._expansion, self._target[rows] - missed, correction)
+        return objective(self._distance, self._expansion, self._target[rows] - missed)
 
     def _minimised(self, d: Array, loss_at: Objective) -> Array:
         """Newton's method on the expansion, all draws at a time, inside of the support."""
         d = d.copy()
         moving = np.arange(len(d))
         for _ in range(MOST_STEPS):
-            loss, gradient, hessian = loss_at.slopes(d[moving], moving)
-            step = self._newton(d[moving], gradient, hessian)
-            size = np.ones(len(moving))
-            for _ in range(MOST_HALVINGS):
-                trial = np.clip(d[moving] + size[:, None] * step, self._lower, self._upper)
-                worse = loss_at.loss(trial, moving) > loss * (1 + 1e-12)
-                if not worse.any():
-                    break
-                size = np.where(worse, size / 2, size)
-            done = np.abs(trial - d[moving]).max(axis=1) < 1e-10
-            d[moving] = np.where(worse[:, None], d[moving], trial)
+            here, slopes = d[moving], loss_at.slopes(d[moving], moving)
+            trial, worse = self._along(
+                here, self._newton(here, slopes.gradient, slopes.hessian), slopes, loss_at, moving
+            )
+            if worse.any():
+                # where the loss is not convex a step to a bound may lead uphill; each parameter by itself never does
+                curvature = np.abs(np.einsum("sii->si", slopes.hessian[worse])) + 1e-300
+                part = Slopes(*(values[worse] for values in slopes))
+                trial[worse], worse[worse] = self._along(
+                    here[worse], -part.gradient / curvature, part, loss_at, moving[worse]
+                )
+            done = np.abs(trial - here).max(axis=1) < 1e-10
+            d[moving] = np.where(worse[:, None], here, trial)
             moving = moving[~(done | worse)]
             if not len(moving):
                 break
         return d
+
+    def _along(
+        self, d: Array, step: Array, slopes: Slopes, loss_at: Objective, rows: IntArray
+    ) -> tuple[Array, BoolArray]:
+        """Where steps lead, halved until the loss falls, and for which draws it never does."""
+        size = np.ones(len(d))
+        for _ in range(MOST_HALVINGS):
+            trial = np.clip(d + size[:, None] * step, self._lower, self._upper)
+            worse = np.asarray(loss_at.loss(trial, rows) > slopes.loss * (1 + 1e-12))
+            if not worse.any():
+                break
+            size = np.where(worse, size / 2, size)
+        return trial, worse
 
     def _newton(self, d: Array, gradient: Array, hessian: Array) -> Array:
         """Newton steps (s, p); a parameter that is pushed out of the support at a bound stays there."""
@@ -240,18 +257,20 @@ class _Search:
         """Which parameters lie on their lower and upper bounds, to rounding."""
         return d <= self._lower + ROUNDING * np.abs(d), d >= self._upper - ROUNDING * np.abs(d)
 
-    def _verified(self, d: Array, missed: Array, correction: Correction, settled: BoolArray) -> Closest:
+    def _verified(self, d: Array, missed: Array, failed: BoolArray) -> Closest:
         every = np.arange(len(d))
-        _, gradient, hessian = self._objective(every, missed, correction).slopes(d, every)
+        _, gradient, hessian = self._objective(every, missed).slopes(d, every)
         on_bound = np.any(self._at_bound(d), axis=(0, 2))
         held = self._held(d, gradient)
         curvature = np.linalg.eigvalsh(_of_free(hessian, held))
         # a parameter that is held at a bound has the curvature 0 here
-        stuck = ~settled | (np.sum(curvature > 0, axis=1) < np.sum(~held, axis=1))
+        far = np.abs(self._newton(d, gradient, hessian)).max(axis=1) / self._unit(d)
+        near = OWN_NEAR if self._distance.own else NEAR
+        stuck = failed | (far > near) | (np.sum(curvature > 0, axis=1) < np.sum(~held, axis=1))
         left = self._target - missed - self._expansion.at(d)
         if self._distance.own:
             # there is no product to be zero: how far theta is from its place, in units of its spread
-            error = np.abs(self._newton(d, gradient, hessian)).max(axis=1) / self._unit(d)
+            error = far
         else:
             pulled = np.linalg.norm(self._distance.pull(left).force, axis=1)
             # beside a bias far below the noise, rounding would count

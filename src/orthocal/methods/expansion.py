@@ -1,9 +1,9 @@
-"""The simulator around one theta: expanded to second order, and what the expansion misses learnt from the draws."""
+"""The simulator around one theta: expanded to second order, and to fourth by what the draws show that it misses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement
 
 import numpy as np
@@ -19,20 +19,25 @@ MOST_MIXED = 12
 ROUNDING = 1e-12
 #: the regression of what the expansion missed needs so many draws a coefficient
 DRAWS_A_TERM = 10
+#: a parameter whose draws differ by less, in units of the draws' spread, does not vary
+LEAST_APART = 1e-3
 
 
 @dataclass(frozen=True)
 class Expansion:
     """f(t) = value + basis phi(d) with d = (t - origin) / scale, as vectors whose dot product is <., .>.
 
-    phi(d) = (d_i, and d' bend d / 2 for each bend): what is not curved has no bends.
+    phi(d) = (d_i, d' bend d / 2 for each bend, and the products of d / unit that the terms name): what is not curved
+    has no bends, and what is not learnt no terms.
 
     Attributes
     ----------
     value, basis
         (k,) and (k, r).
     bends
-        The second derivatives of phi, (r, p, p), zeros for the first p.
+        The second derivatives of the first of phi, (., p, p), zeros for the first p.
+    terms
+        Numbers of the parameters whose product each of the last of phi is.
     """
 
     origin: Array
@@ -40,17 +45,46 @@ class Expansion:
     value: Array
     basis: Array
     bends: Array
+    terms: tuple[tuple[int, ...], ...] = ()
+    unit: float = 1.0
 
     def features(self, d: Array) -> Array:
         """phi at d (s, p), (s, r)."""
         p = d.shape[1]
         curved = [0.5 * np.einsum("si,ij,sj->s", d, bend, d) for bend in self.bends[p:]]
-        return np.column_stack([d, *curved])
+        return np.column_stack([d, *curved, *_products(d / self.unit, self.terms)])
 
     def jacobian(self, d: Array) -> Array:
         """dphi/dd, (s, r, p)."""
         linear = np.eye(len(self.bends), d.shape[1])
-        return np.asarray(linear + np.tensordot(d, self.bends, axes=(1, 2)))
+        slopes = np.asarray(linear + np.tensordot(d, self.bends, axes=(1, 2)))
+        if not self.terms:
+            return slopes
+        scaled = d / self.unit
+        further = np.zeros((len(d), len(self.terms), d.shape[1]))
+        for number, term in enumerate(self.terms):
+            for place, j in enumerate(term):
+                rest = term[:place] + term[place + 1 :]
+                further[:, number, j] += np.prod(scaled[:, rest], axis=1) / self.unit
+        return np.concatenate([slopes, further], axis=1)
+
+    def curvature(self, along: Array) -> Array:
+        """sum_r along_r d2phi_r / dd2 for along (s, r), (s, p, p); that of the terms, which is small, is left out."""
+        return np.asarray(np.tensordot(along[:, : len(self.bends)], self.bends, axes=1))
+
+    def learnt(self, d: Array, missed: Array, unit: float) -> Expansion:
+        """With cubic and quartic terms, by regression of what was missed, (s, k), at d (s, p); ``unit`` scales d.
+
+        The terms that are there already stay, with what they miss added to them.
+        """
+        terms = self.terms or _terms(_varying(d, unit), len(d))
+        unit = self.unit if self.terms else unit
+        if len(d) < DRAWS_A_TERM * max(len(terms), 1) or not terms:
+            return self
+        found = np.linalg.lstsq(np.column_stack(_products(d / unit, terms)), missed, rcond=None)[0].T
+        known = self.basis[:, : len(self.bends)]
+        before = self.basis[:, len(self.bends) :] if self.terms else 0.0
+        return replace(self, basis=np.column_stack([known, before + found]), terms=terms, unit=unit)
 
     def at(self, d: Array) -> Array:
         """f at d (s, p), (s, k)."""
@@ -118,45 +152,20 @@ def expanded(
     return Expansion(origin, step, value, basis[:, kept], curves[kept])
 
 
-class Correction:
-    """What the expansion missed, regressed on cubic and quartic terms of theta."""
+def _varying(d: Array, unit: float) -> list[int]:
+    """The parameters that differ between most of the draws: of one at a bound nothing can be learnt."""
+    apart = np.median(np.abs(d - np.median(d, axis=0)), axis=0)
+    return [int(j) for j in np.flatnonzero(apart > LEAST_APART * unit)]
 
-    def __init__(self, p: int) -> None:
-        self._terms: list[tuple[int, ...]] = [
-            term for degree in (3, 4) for term in combinations_with_replacement(range(p), degree)
-        ]
-        self._coefficient: Array | None = None
-        self._unit = 1.0
 
-    def learnt(self, d: Array, missed: Array, unit: float) -> Correction:
-        """From draws at d (s, p) and what was missed there, (s, k); ``unit`` scales d."""
-        learner = Correction(d.shape[1])
-        cubic = [term for term in self._terms if len(term) == 3]
-        learner._terms = self._terms if DRAWS_A_TERM * len(self._terms) <= len(d) else list(cubic)
-        if len(d) >= DRAWS_A_TERM * len(learner._terms):
-            learner._unit = unit
-            learner._coefficient = np.linalg.lstsq(learner._features(d), missed, rcond=None)[0]
-        return learner
+def _terms(parameters: list[int], draws: int) -> tuple[tuple[int, ...], ...]:
+    """Products of three and four parameters, or of three, or none: as many as so many draws can tell."""
+    cubic, quartic = (tuple(combinations_with_replacement(parameters, degree)) for degree in (3, 4))
+    for terms in (cubic + quartic, cubic):
+        if DRAWS_A_TERM * len(terms) <= draws:
+            return terms
+    return ()
 
-    def _features(self, d: Array) -> Array:
-        return np.stack([np.prod(d[:, list(term)] / self._unit, axis=1) for term in self._terms], axis=1)
 
-    def change(self, d: Array, moved: Array) -> Array | float:
-        """What it changes by from d to ``moved`` (s, p), (s, k)."""
-        if self._coefficient is None:
-            return 0.0
-        return np.asarray((self._features(moved) - self._features(d)) @ self._coefficient)
-
-    def along(self, left: Array) -> Array | None:
-        """Products of what is left, (s, k), with the terms' coefficients; None where nothing is learnt."""
-        return None if self._coefficient is None else np.asarray(left @ self._coefficient.T)
-
-    def slope(self, d: Array, along: Array) -> Array:
-        """The correction's gradient times what is left, (s, p), from its products with the coefficients."""
-        found = np.zeros_like(d)
-        scaled = d / self._unit
-        for number, term in enumerate(self._terms):
-            for place in range(len(term)):
-                rest = [j for other, j in enumerate(term) if other != place]
-                found[:, term[place]] += along[:, number] * np.prod(scaled[:, rest], axis=1) / self._unit
-        return found
+def _products(scaled: Array, terms: tuple[tuple[int, ...], ...]) -> list[Array]:
+    return [np.prod(scaled[:, term], axis=1) for term in terms]

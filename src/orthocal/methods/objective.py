@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arrays import Array, IntArray
 from .distance import Distance
-from .expansion import Correction, Expansion
+from .expansion import Expansion
 
 #: differences of a loss of the user's, in units of the draws' spread: long enough to see over small corners
 LOSS_STEP = 1e-2
@@ -32,24 +32,23 @@ class Objective(Protocol):
         """The loss with its derivatives."""
 
 
-def objective(distance: Distance, expansion: Expansion, target: Array, correction: Correction) -> Objective:
+def objective(distance: Distance, expansion: Expansion, target: Array) -> Objective:
     """For targets (s, k): y_R less what the expansion misses of the simulator."""
     if distance.squared:
-        return _Squared(expansion, target, correction)
+        return _Squared(expansion, target)
     kind = _OfValues if distance.own else _OfSlopes
-    return kind(distance, expansion, target, correction)
+    return kind(distance, expansion, target)
 
 
 class _Squared:
     """|target - f|^2, with f in the span of few vectors: only products with these are needed."""
 
-    def __init__(self, expansion: Expansion, target: Array, correction: Correction) -> None:
-        self._expansion, self._correction = expansion, correction
+    def __init__(self, expansion: Expansion, target: Array) -> None:
+        self._expansion = expansion
         left = target - expansion.value
         self._square = np.einsum("sk,sk->s", left, left)
         self._pull = left @ expansion.basis
         self._gram = expansion.basis.T @ expansion.basis
-        self._along, self._cross = (correction.along(values) for values in (left, expansion.basis.T))
 
     def loss(self, d: Array, rows: IntArray) -> Array:
         features = self._expansion.features(d)
@@ -60,18 +59,16 @@ class _Squared:
         features, jacobian = self._expansion.features(d), self._expansion.jacobian(d)
         left = self._pull[rows] - features @ self._gram
         downhill = np.einsum("srp,sr->sp", jacobian, left)
-        if self._along is not None and self._cross is not None:
-            downhill += self._correction.slope(d, self._along[rows] - features @ self._cross)
         hessian = jacobian.swapaxes(1, 2) @ (self._gram @ jacobian)
-        hessian -= np.tensordot(left, self._expansion.bends, axes=1)
+        hessian -= self._expansion.curvature(left)
         return Slopes(self.loss(d, rows), -downhill, hessian)
 
 
 class _OfSlopes:
     """A loss whose derivatives are known."""
 
-    def __init__(self, distance: Distance, expansion: Expansion, target: Array, correction: Correction) -> None:
-        self._distance, self._expansion, self._target, self._correction = distance, expansion, target, correction
+    def __init__(self, distance: Distance, expansion: Expansion, target: Array) -> None:
+        self._distance, self._expansion, self._target = distance, expansion, target
 
     def loss(self, d: Array, rows: IntArray) -> Array:
         return self._distance.loss(self._target[rows] - self._expansion.at(d))
@@ -82,11 +79,8 @@ class _OfSlopes:
         tangent = np.tensordot(self._expansion.jacobian(d), self._expansion.basis, axes=(1, 1)).swapaxes(1, 2)
         pull = self._distance.pull(left)
         downhill = np.einsum("ski,sk->si", tangent, pull.force)
-        along = self._correction.along(pull.force)
-        if along is not None:
-            downhill += self._correction.slope(d, along)
         hessian = tangent.swapaxes(1, 2) @ (pull.weight[:, :, None] * tangent)
-        hessian -= np.tensordot(pull.force @ self._expansion.basis, self._expansion.bends, axes=1)
+        hessian -= self._expansion.curvature(pull.force @ self._expansion.basis)
         if pull.bend is not None:
             cells = (*pull.bend.shape, -1)
             bent = np.einsum("smqi,smq->smi", tangent.reshape(*cells, d.shape[1]), left.reshape(cells))
@@ -101,10 +95,7 @@ class _OfValues(_OfSlopes):
         p, h = d.shape[1], LOSS_STEP
 
         def at(move: Array) -> Array:
-            moved = d + move
-            return self._distance.loss(
-                self._target[rows] - self._expansion.at(moved) - self._correction.change(d, moved)
-            )
+            return self._distance.loss(self._target[rows] - self._expansion.at(d + move))
 
         here, units = at(np.zeros(p)), h * np.eye(p)
         up, down = (np.stack([at(sign * unit) for unit in units], axis=1) for sign in (1, -1))

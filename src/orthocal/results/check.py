@@ -62,7 +62,10 @@ def findings(record: Record) -> Findings:
 def _orthogonality(record: Record, notes: Notes) -> Iterator[Finding]:
     if not record.has("sample_stats", "orthogonality_error"):
         return
-    error = float(record.values("sample_stats", "orthogonality_error").max())
+    errors = record.values("sample_stats", "orthogonality_error")
+    # draws at no minimum are a finding of their own
+    errors = errors[record.values("sample_stats", "stuck") == 0] if record.has("sample_stats", "stuck") else errors
+    error = float(errors.max(initial=0.0))
     joint, loss = record.projection is ProjectionKind.JOINT, record.method.get("loss", "squared")
     limit = JOINT_LIMIT if joint else ORTHOGONALITY_LIMIT
     fine = f"the bias is orthogonal to the simulator's gradients in every draw, to {error:.1g}"
