@@ -241,15 +241,17 @@ def saturation(a: float, b: float) -> Example:
     return Example(
         name=f"saturation, x from Beta({a:g}, {b:g})",
         d=1,
-        # it overshoots, and then declines
+        # it overshoots, and comes to a lower level
         truth=lambda x: (
-            _saturation(x, np.array([5.0, 0.3])) + 2.2 * np.exp(-(((x[:, 0] - 0.35) / 0.25) ** 2)) - 1.2 * x[:, 0]
+            _saturation(x, np.array([5.0, 0.3]))
+            + 2.2 * np.exp(-(((x[:, 0] - 0.35) / 0.25) ** 2))
+            - 1.2 * np.tanh(2.5 * x[:, 0])
         ),
         simulator=_saturation,
         # by least squares on a fine grid
-        theta_star=(4.3792725, 0.1037543),
+        theta_star=(4.092379, 0.107626),
         parameters={"top": stats.norm(5, 5), "rate": stats.uniform(0.02, 3)},
-        noise_sd=0.12,
+        noise_sd=0.1,
         n=200,
         design=lambda rng, n: rng.beta(a, b, (n, 1)),
     )
