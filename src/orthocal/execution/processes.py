@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import pickle
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import connection
@@ -78,7 +79,12 @@ class _Child(Generic[Task, Result]):
         self._work = work
         self.pipe, far = context.Pipe()
         self._process = context.Process(target=_serve, args=(far, work.run), name="orthocal run")
-        self._process.start()
+        with warnings.catch_warnings():
+            # JAX, where the program has it, and Python from 3.12 on warn of every copy of a process with threads; the
+            # copy is made only of what cannot be sent, and runs the user's function alone
+            warnings.filterwarnings("ignore", message=".*fork", category=RuntimeWarning)
+            warnings.filterwarnings("ignore", message=".*fork", category=DeprecationWarning)
+            self._process.start()
         far.close()
         self._ready, self.alive = False, True
         self.deadline: float | None = None
