@@ -173,7 +173,7 @@ def test_a_simulator_that_fails_for_some_theta_is_reported():
 
     posterior = oc.calibrate(_problem(x, y, fragile), "pgp", seed=1)
     assert posterior.theta.max() < 3.58
-    assert any("taken as impossible" in finding.message for finding in posterior.check())
+    assert any("count as impossible" in finding.message for finding in posterior.check())
 
 
 def test_failures_are_those_of_one_calibration():

@@ -26,7 +26,7 @@ class SimulatorError(OrthocalError, RuntimeError):
 
 
 class NonFiniteError(SimulatorError):
-    """The simulator or its gradient returned NaN or infinity where a value is needed."""
+    """The simulator or its gradient failed for a theta, it raised or gave NaN or infinity, where a value is needed."""
 
 
 class IdentifiabilityError(OrthocalError, ValueError):

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import signal
 
 import numpy as np
@@ -82,21 +83,22 @@ def test_failures_are_counted_and_go_on(first_call):
     assert made.simulator.failures == 2
 
 
-@pytest.mark.parametrize(
-    ("simulator", "words"),
-    [
-        (raises, r"the simulator raised FloatingPointError at a = 1, b = 1: lost its way \(test_calls.py, line \d+\)"),
-        (dies, r"at a = 1, b = 1: its process ended by signal 9: a crash, or not enough memory\?"),
-    ],
-)
-def test_an_error_or_a_death_is_said_with_its_theta_and_leaves_no_process(simulator, words, first_call):
-    made = first_call(simulator)
-    with pytest.raises(SimulatorError, match=words):
-        made.simulator.batch(made.data.x, np.ones((2, 2)))
-    assert not children()
-    # and it can be called again
-    with pytest.raises(SimulatorError, match=words):
-        made.simulator.batch(made.data.x, np.ones((2, 2)))
+def test_what_it_raises_is_kept_with_its_theta(first_call):
+    made = first_call(raises)
+    assert np.isnan(made.simulator.batch(made.data.x, np.ones((2, 2)))).all()
+    assert made.simulator.failures == 2
+    words = r"the simulator raised FloatingPointError at a = 1, b = 1: lost its way \(test_calls.py, line \d+\)"
+    assert re.fullmatch(words, made.simulator.failure)
+
+
+def test_a_death_is_an_error_and_leaves_no_process(first_call):
+    made = first_call(dies)
+    words = r"at theta = \[1.0, 1.0\]: its process ended by signal 9: a crash, or not enough memory\?"
+    # it can be called again
+    for _ in range(2):
+        with pytest.raises(SimulatorError, match=words):
+            made.simulator.batch(made.data.x, np.ones((2, 2)))
+        assert not children()
 
 
 @pytest.mark.parametrize("jobs", [0, -1, 1.5, True, "two"])

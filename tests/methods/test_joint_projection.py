@@ -160,7 +160,7 @@ def test_a_simulator_that_fails_on_the_way_is_survived():
     assert np.isfinite(posterior.theta).all()
     assert posterior.theta.max() < 0.02
     assert np.isfinite(posterior.data["posterior"]["model"].values).all()
-    assert any("taken as impossible" in finding.message for finding in posterior.check())
+    assert any("count as impossible" in finding.message for finding in posterior.check())
     assert any("no clear minimum" in finding.message for finding in posterior.check().problems)
 
 

@@ -127,12 +127,12 @@ def test_fewer_observations_than_parameters_are_refused():
 
 def test_every_outcome_of_an_observation_counts():
     problem = make_pair(x=[0.5], y=[[2.0, 0.5]], domain=Box(0, 1))
-    np.testing.assert_allclose(problem.theta_tilde, [1.0, 2.0], rtol=1e-6)
+    np.testing.assert_allclose(problem.loss_minima[0].theta, [1.0, 2.0], rtol=1e-6)
 
 
 def test_as_many_observations_as_parameters_are_enough():
     problem = make(x=[0.0, 1.0], y=[1.0, 3.0])
-    np.testing.assert_allclose(problem.theta_tilde, [1.0, 2.0], rtol=1e-8)
+    np.testing.assert_allclose(problem.loss_minima[0].theta, [1.0, 2.0], rtol=1e-8)
 
 
 def test_an_error_of_the_simulator_shows_at_the_first_use():
@@ -236,7 +236,7 @@ def test_choices_of_the_loss_weight(loss_weight, W):
     at_data = pair_gradient(X)
     precision = np.einsum("n,nkp,kl,nlr->pr", problem.volumes, at_data, W, at_data)
     expected = np.linalg.solve(precision, np.einsum("n,nkp,kl,nl->p", problem.volumes, at_data, W, PAIR))
-    np.testing.assert_allclose(problem.theta_tilde, expected, rtol=1e-7)
+    np.testing.assert_allclose(problem.loss_minima[0].theta, expected, rtol=1e-7)
 
 
 def test_the_default_loss_weight_is_the_noise_precision():
@@ -250,7 +250,7 @@ def test_all_loss_weights_give_one_best_fit_for_one_outcome(loss_weight):
     problem = make(loss_weight=loss_weight)
     root = np.sqrt(problem.volumes)
     expected = np.linalg.lstsq(root[:, None] * line_gradient(X, None), root * Y, rcond=None)[0]
-    np.testing.assert_allclose(problem.theta_tilde, expected, rtol=1e-7)
+    np.testing.assert_allclose(problem.loss_minima[0].theta, expected, rtol=1e-7)
 
 
 def test_whitening_there_and_back():
@@ -318,7 +318,7 @@ def test_replicated_x_work():
     np.testing.assert_allclose(problem.volumes, cells)
     root = np.sqrt(cells)
     expected = np.linalg.lstsq(root[:, None] * line_gradient(x, None), root * y, rcond=None)[0]
-    np.testing.assert_allclose(problem.theta_tilde, expected, rtol=1e-7)
+    np.testing.assert_allclose(problem.loss_minima[0].theta, expected, rtol=1e-7)
     assert problem.noise.source == "estimated"
     assert 0.004 < problem.noise.cov[0, 0] < 0.02
     assert problem.sensitivity_at_data.weakest > 0.1

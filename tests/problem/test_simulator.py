@@ -128,7 +128,7 @@ def test_the_cause_of_a_simulator_error_is_the_users_exception():
     simulator = bound(lambda x, theta: decay(x, theta) if theta[0] < 2 else {}["key"])
     simulator.evaluate(X, THETA)
     with pytest.raises(SimulatorError) as caught:
-        simulator.evaluate(X, np.array([3.0, 0.8]))
+        simulator.required(X, np.array([3.0, 0.8]))
     assert isinstance(caught.value.__cause__, KeyError)
 
 

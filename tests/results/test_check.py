@@ -56,6 +56,7 @@ def test_an_inexact_theta_step_is_a_problem(kernel, sound):
         ({"noise_cov": "estimate"}, "note", "noise"),
         ({"parameters": {"t": stats.uniform(0, 3)}}, "problem", "best fit"),
         ({"parameters": {"t": stats.norm(3.5, 0.03)}}, "note", "information"),
+        ({"noise_cov": 1e-6, "method": "none"}, "problem", "best fit"),
         ({"domain": None}, "note", "domain"),
         ({"domain": oc.Box(0, 1, nodes=2), "simulator": lambda x, t: t[0] * x[:, 0] ** 4}, "problem", "quadrature"),
         ({"simulator": ROUNDED}, "problem", "gradient"),
@@ -69,6 +70,19 @@ def test_an_inexact_theta_step_is_a_problem(kernel, sound):
 )
 def test_what_is_wrong_is_found(changes, level, topic):
     assert topic in topics(calibrated(**changes), level)
+
+
+def test_a_parameter_that_the_prior_holds_is_named():
+    """x and x + x^2 / 50 are told apart by hardly anything: least squares runs away, the best fit does not."""
+    x, y = MODEL1.simulate(np.random.default_rng(1))
+    simulator = lambda x, t: t[0] * x[:, 0] + t[1] * (x[:, 0] + x[:, 0] ** 2 / 50)  # noqa: E731
+    priors = {"a": stats.norm(1.5, 0.5), "b": stats.norm(1.5, 0.5)}
+    problem = oc.Problem(x, y, simulator, priors, oc.Box(0, 1), noise_cov=0.04)
+    posterior = oc.calibrate(problem, draws=100, seed=1, progress=False)
+    held = [finding.message for finding in posterior.check() if "without the priors" in finding.message]
+    assert len(held) == 1
+    assert "prior sds from the best fit" in held[0]
+    assert np.abs(posterior.theta.mean(axis=(0, 1)) - 1.5).max() < 1.0
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from weakref import finalize
 
 from ..arrays import Array
-from ..errors import where_raised
+from ..errors import SimulatorError, where_raised
 from .processes import ProcessWorkers
 from .work import Lost, Settled, Work
 
@@ -84,7 +84,9 @@ class Answers:
         answers: dict[int, Answer] = {}
 
         def keep(task: Call, result: Answer | Lost) -> bool:
-            answers[task.number] = Answer(None, ("an error", result.error)) if isinstance(result, Lost) else result
+            if isinstance(result, Lost):
+                raise SimulatorError(f"a call of the simulator at theta = {task.theta.tolist()}: {result.error}")
+            answers[task.number] = result
             return True
 
         done = False

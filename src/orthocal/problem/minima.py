@@ -1,23 +1,23 @@
-"""theta_tilde: where the simulator fits the field data best, with every other local minimum of the loss.
+"""theta_tilde: where the simulator fits the field data best, with every other local minimum.
 
-loss(t) = sum_i v_i (y_i - f(x_i, t))' W (y_i - f(x_i, t)), with v_i the share of the domain that is nearest to point i,
-minimised by nonlinear least squares from many starts. Where cells of a row are missing, its W is ((W^-1)_oo)^-1 at the
-observed ones: the loss is least over what is missing.
+loss(t) = sum_i v_i (y_i - f(x_i, t))' W (y_i - f(x_i, t)), with v_i the share of the domain that is nearest to point i.
+Where cells of a row are missing, its W is ((W^-1)_oo)^-1 at the observed ones: the loss is least over what is missing.
+What is minimised is n loss / noise - 2 log pi, from many starts: roughly from all of them, and then to the end from
+wherever they came to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import least_squares
 
-from ..arrays import Array, matrix_root
+from ..arrays import Array
 from ..errors import NonFiniteError, SimulatorError
 from ..progress import progress_bar
+from ..regression.gaussian_process import sample_of_points
+from .best_fit import Criterion, Descent
 from .parameters import Parameters
-from .simulator import BoundSimulator
 
 #: two minima closer than this share of the prior's spread are one
 SAME_MINIMUM = 1e-4
@@ -25,106 +25,159 @@ SAME_MINIMUM = 1e-4
 NEIGHBOUR, BARRIER = 0.05, 1e-3
 #: losses that differ by less than this share of the best are equal
 SAME_LOSS = 1e-6
+#: evaluations and tolerance of the rough descents, and of those that end them
+ROUGH, FINE = (60, 1e-5), (200, 1e-12)
+#: a descent that has not finished is continued so many times while it is the best, or might become it
+CONTINUED = 6
+#: a rough descent that came as near to a minimum as this, in spreads and as a share of the criterion, belongs to it
+ARRIVED, ARRIVED_VALUE = 1e-2, 1e-3
+#: places that are tried where the simulator fails at every start
+MORE_STARTS = 512
+#: halvings of the way from a start that fails to the nearest one that works
+HALVINGS = 6
+#: rows that the rough descents use of large data
+ROUGH_ROWS = 2000
 
 
 class Minimum(NamedTuple):
-    """A local minimum of the loss."""
+    """A local minimum: theta (p,), the loss there, and whether the search had finished."""
 
     theta: Array
     loss: float
+    finished: bool = True
 
 
-def find_minima(
-    simulator: BoundSimulator,
-    parameters: Parameters,
-    x: Array,
-    y: Array,
-    weight: Array,
-    starts: Array,
-) -> tuple[Minimum, ...]:
+def find_minima(criterion: Criterion, starts: Array) -> tuple[Minimum, ...]:
     """Every distinct local minimum reached from ``starts`` (s, p), best first.
 
-    ``weight`` is n v_i W, (n, q, q), with zeros at the missing (NaN) cells of y.
-    Equal losses are ordered by the prior's density, then by non-negative and small values first, so that the
-    choice among symmetric minima does not depend on rounding.
+    Equals are ordered by the prior's density, then by non-negative and small values first, so that the choice among
+    symmetric minima does not depend on rounding.
     """
-    root = matrix_root(weight) / np.sqrt(len(y))
-    y = np.where(np.isnan(y), 0.0, y)
-
-    def residual(theta: Array) -> Array:
-        return np.asarray(np.einsum("...kl,...l->...k", root, y - simulator.evaluate(x, theta)).ravel())
-
-    def jacobian(theta: Array) -> Array:
-        gradient = simulator.gradient(x, theta)
-        return np.asarray(-np.einsum("...kl,...lp->...kp", root, gradient).reshape(y.size, -1))
-
-    found: list[Minimum] = []
-    unfinished: list[Minimum] = []
-    failure: NonFiniteError | None = None
-    for start in progress_bar(starts, "best fit"):
-        try:
-            if not np.isfinite(residual(start)).all():
-                simulator.required(x, start)
-            fit = least_squares(
-                residual,
-                start,
-                jac=jacobian,
-                bounds=(parameters.lower, parameters.upper),
-                x_scale=parameters.spread,
-                ftol=1e-12,
-                xtol=1e-12,
-                gtol=1e-14,
-                max_nfev=200,
-            )
-        except NonFiniteError as error:
-            failure = error
-            continue
-        candidate = Minimum(fit.x, float(2 * fit.cost))
-        if np.isfinite(candidate.loss):
-            _keep_better(found if fit.success else unfinished, candidate, parameters)
-    found = found or unfinished
+    parameters, n = criterion.parameters, len(criterion.y)
+    rough = criterion if n <= ROUGH_ROWS else criterion.of_rows(sample_of_points(n, ROUGH_ROWS))
+    began = _working_starts(rough, starts)
+    places = [rough.descend(start, *ROUGH) for start in progress_bar(began, "best fit")]
+    ends: list[Descent] = []
+    followed: list[Descent] = []
+    for place in sorted(places, key=lambda one: one.value):
+        # what a part of the data gave can be compared with the like only
+        known = followed if rough is not criterion else [*followed, *ends]
+        if not any(_arrived(place, other, parameters) for other in known):
+            best = min((end.value for end in ends), default=np.inf)
+            _keep_better(ends, _to_the_end(criterion, place, best), parameters)
+            followed.append(place)
+    best = min((end.value for end in ends if end.finished), default=np.inf)
+    # an unfinished descent counts where it has come further down than those that finished
+    found = [end for end in ends if end.finished or end.value < best]
     if not found:
-        raise failure or SimulatorError("no start of the search for theta_tilde converged: check the simulator")
-    size = float(np.sum(np.einsum("...kl,...l->...k", root, y) ** 2))
-    return _merged(_ordered(found, parameters, size), lambda theta: float(np.sum(residual(theta) ** 2)), parameters)
+        raise SimulatorError("no start of the search for theta_tilde converged: check the simulator")
+    return tuple(
+        Minimum(one.theta, criterion.loss(one.theta), one.finished)
+        for one in _merged(_ordered(found, criterion), criterion)
+    )
 
 
-def _merged(minima: tuple[Minimum, ...], loss: Callable[[Array], float], parameters: Parameters) -> tuple[Minimum, ...]:
+def least_squares_minima(criterion: Criterion, minima: tuple[Minimum, ...], most: int = 3) -> tuple[Minimum, ...]:
+    """The minima of the loss alone that the first ``most`` minima lead to, best first."""
+    if not criterion.prior_matters:
+        return minima
+    alone = criterion.without_prior()
+    ends: list[Descent] = []
+    for one in minima[:most]:
+        start = criterion.parameters.clipped(one.theta, 1e-9)
+        _keep_better(ends, alone.descend(start, *FINE), criterion.parameters)
+    ordered = sorted((end for end in ends if np.isfinite(end.value)), key=lambda end: end.value)
+    return tuple(Minimum(end.theta, alone.loss(end.theta), end.finished) for end in ordered)
+
+
+def _working_starts(criterion: Criterion, starts: Array) -> list[Array]:
+    """The starts; those where the simulator fails come nearer to one where it works."""
+    simulator, parameters = criterion.simulator, criterion.parameters
+    failure: SimulatorError | None = None
+    working: list[Array] = []
+    failing: list[Array] = []
+    for start in starts:
+        try:
+            simulator.required(criterion.x, start)
+            working.append(start)
+        except NonFiniteError as error:
+            failing.append(start)
+            failure = failure or error
+    if failing and not working:
+        more = parameters.starts(MORE_STARTS)
+        working = [start for start in more if np.isfinite(criterion.value(start))][: len(starts)]
+    if not working:
+        raise failure or SimulatorError("no start of the search for theta_tilde: give at least one")
+    known = np.array(working)
+    for start in failing:
+        near = known[np.argmin(np.sum(((known - start) / parameters.spread) ** 2, axis=1))]
+        for _ in range(HALVINGS):
+            start = 0.5 * (start + near)
+            if np.isfinite(criterion.value(start)):
+                working.append(start)
+                break
+    return working
+
+
+def _to_the_end(criterion: Criterion, place: Descent, best: float) -> Descent:
+    """The descent from a place; unfinished ones go on as long as they might be the best."""
+    start = criterion.parameters.clipped(place.theta, 1e-9)
+    end = criterion.descend(start, *FINE)
+    for attempt in range(CONTINUED):
+        if end.finished or not end.value < best * (1 + BARRIER):
+            break
+        before = end
+        # with other scales: those that were have not led to the end
+        end = criterion.descend(criterion.parameters.clipped(end.theta, 1e-9), *FINE, scaled=attempt % 2 == 0)
+        end = end if end.value <= before.value else before
+        if before.value - end.value <= SAME_LOSS * before.value:
+            break
+    return end
+
+
+def _arrived(place: Descent, end: Descent, parameters: Parameters) -> bool:
+    near = np.all(np.abs(place.theta - end.theta) < ARRIVED * parameters.spread)
+    return bool(near and abs(place.value - end.value) <= ARRIVED_VALUE * end.value)
+
+
+def _merged(ends: list[Descent], criterion: Criterion) -> list[Descent]:
     """Without those that no barrier parts from a better neighbour: rounding of the simulator ended the search there."""
-    kept: list[Minimum] = []
-    for one in minima:
-        near = (other for other in kept if np.all(np.abs(one.theta - other.theta) < NEIGHBOUR * parameters.spread))
-        if not any(_in_one_valley(one, other, loss) for other in near):
+    kept: list[Descent] = []
+    reach = NEIGHBOUR * criterion.parameters.spread
+    for one in ends:
+        near = (other for other in kept if np.all(np.abs(one.theta - other.theta) < reach))
+        if not any(_in_one_valley(one, other, criterion) for other in near):
             kept.append(one)
-    return tuple(kept)
+    return kept
 
 
-def _in_one_valley(one: Minimum, other: Minimum, loss: Callable[[Array], float]) -> bool:
+def _in_one_valley(one: Descent, other: Descent, criterion: Criterion) -> bool:
     between = (other.theta + share * (one.theta - other.theta) for share in (0.25, 0.5, 0.75))
-    # a failure (NaN) is a barrier
-    return all(loss(theta) <= one.loss * (1 + BARRIER) for theta in between)
+    # a failure (infinite) is a barrier
+    return all(criterion.value(theta) <= one.value * (1 + BARRIER) for theta in between)
 
 
-def _keep_better(minima: list[Minimum], candidate: Minimum, parameters: Parameters) -> None:
+def _keep_better(ends: list[Descent], candidate: Descent, parameters: Parameters) -> None:
     """Add a candidate; of several at one place the best stays."""
-    twins = [one for one in minima if _same(candidate, one, parameters)]
-    if all(candidate.loss < one.loss for one in twins):
-        minima[:] = [one for one in minima if not _same(candidate, one, parameters)] + [candidate]
+    twins = [one for one in ends if _same(candidate, one, parameters)]
+    if all(candidate.value < one.value for one in twins):
+        ends[:] = [one for one in ends if not _same(candidate, one, parameters)] + [candidate]
 
 
-def _same(a: Minimum, b: Minimum, parameters: Parameters) -> bool:
+def _same(a: Descent, b: Descent, parameters: Parameters) -> bool:
     return bool(np.all(np.abs(a.theta - b.theta) < SAME_MINIMUM * parameters.spread))
 
 
-def _ordered(found: list[Minimum], parameters: Parameters, size: float) -> tuple[Minimum, ...]:
-    """Best first; ``size`` is the loss of a simulator that gives zero, the scale on which a loss is zero."""
-    best = min(one.loss for one in found)
-    tolerance = SAME_LOSS * max(best, 1e-10 * size)
+def _ordered(ends: list[Descent], criterion: Criterion) -> list[Descent]:
+    """Best first."""
+    parameters = criterion.parameters
+    best = min(one.value for one in ends)
+    tolerance = SAME_LOSS * max(best, 1e-10 * criterion.size / criterion.scale)
 
-    def key(one: Minimum) -> tuple[float, ...]:
-        rank = 0.0 if one.loss - best <= tolerance else one.loss - best
+    def key(one: Descent) -> tuple[float, ...]:
+        rank = 0.0 if one.value - best <= tolerance else one.value - best
         density = round(float(parameters.log_prior(one.theta)), 5)
         rounded = np.round(one.theta / parameters.spread, 3)
         return (rank, -density, float(np.sum(rounded < 0)), *rounded)
 
-    return tuple(sorted(found, key=key))
+    return sorted(ends, key=key)

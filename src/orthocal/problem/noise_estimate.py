@@ -1,13 +1,15 @@
 """The noise covariance, estimated from the field data alone.
 
-Each outcome is regressed on x by a Gaussian process with a linear trend. What the regressions leave, M_k y_k, has the
-expected products cov(e_k, e_l) tr(M_k' M_l): dividing by the trace, not by n, accounts for the degrees of freedom
-that the regressions have used up.
+Each outcome is regressed on x by a Gaussian process with a linear trend, which gives its variance by restricted
+likelihood. The correlations are those of what the regressions leave, M_k y_k: an admissible matrix, whatever the data
+are. Each is known to about (1 - r^2) / sqrt(tr(M_k' M_l)), and they are drawn towards zero by as much as their errors
+make up of them (Schaefer and Strimmer 2005): few data leave little of a correlation that they cannot tell from none.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +25,8 @@ from .noise import Noise, NoiseSource, made_definite
 LEAST_IN_COMMON = 8.0
 #: smoothness of the regressions
 NU = 2.5
+#: noise of a smaller share of the variance may be none at all
+LITTLE_NOISE = 1e-5
 #: a factor model leaves each outcome at least this share of its variance for its own
 LEAST_OWN = 0.01
 
@@ -56,11 +60,8 @@ def estimated_noise(data: FieldData, span: Array, low_rank: LowRankNoise | None 
         raise InputError(f"LowRankNoise(rank={low_rank.rank}): the rank must be below the number of outcomes, {data.q}")
     regressions = [_regression(data, k, span) for k in progress_bar(range(data.q), "noise")]
     sd = np.sqrt([one.noise_var for one in regressions])
-    correlation: Array = np.eye(data.q)
-    for k, one in enumerate(regressions):
-        for m, other in enumerate(regressions[:k]):
-            correlation[k, m] = correlation[m, k] = _covariance(one, other) / (sd[k] * sd[m])
-    correlation = made_definite(correlation)
+    # only pairs that are seen in different rows can make a matrix that is not one of correlations
+    correlation = made_definite(_correlation(regressions))
     if low_rank is not None:
         correlation = low_rank_correlation(correlation, low_rank.rank)
     return Noise(correlation * np.outer(sd, sd), data.observed, NoiseSource.ESTIMATED)
@@ -77,8 +78,10 @@ def _regression(data: FieldData, k: int, span: Array) -> _Regression:
     if n < d + 4:
         raise InputError(f"{n} observations{label} are too few to estimate the noise: give its variance as noise_cov")
     centre, unit = float(values.mean()), float(np.std(values)) or 1.0
-    fit = fit_hyperparameters(x, (values - centre) / unit, nu=NU, span=span, basis=_trend(x), relative_var=np.ones(n))
-    if "noise" in fit.at_bound:
+    scaled, trend = (values - centre) / unit, _trend(x)
+    fit_to = partial(fit_hyperparameters, x, scaled, nu=NU, span=span, basis=trend, relative_var=np.ones(n))
+    fit = fit_to(cautious=True)
+    if fit.noise_var < LITTLE_NOISE and "noise" in fit_to().at_bound:
         raise InputError(
             f"the noise variance{label} cannot be estimated from these data (y follows a curve without scatter, or is "
             "constant): give it as noise_cov"
@@ -95,13 +98,29 @@ def _trend(x: Array) -> Array:
     return trend if np.linalg.matrix_rank(trend) == trend.shape[1] else trend[:, :1]
 
 
-def _covariance(one: _Regression, other: _Regression) -> float:
-    """The covariance of two outcomes' noise, from the rows where both are observed."""
+def _correlation(regressions: list[_Regression]) -> Array:
+    """The outcomes' correlations, drawn towards zero as far as they are not known."""
+    q = len(regressions)
+    found, variance = np.eye(q), np.zeros((q, q))
+    for k, one in enumerate(regressions):
+        for m, other in enumerate(regressions[:k]):
+            r, freedom = _in_common(one, other)
+            found[k, m] = found[m, k] = r
+            variance[k, m] = (1 - r**2) ** 2 / max(freedom, 1.0)
+    squares = np.sum(np.tril(found, -1) ** 2)
+    share = min(float(variance.sum() / squares), 1.0) if squares > 0 else 0.0
+    return np.asarray((1 - share) * found + share * np.eye(q))
+
+
+def _in_common(one: _Regression, other: _Regression) -> tuple[float, float]:
+    """The correlation of what two regressions leave in the rows where both are observed, and its degrees of freedom."""
     _, first, second = np.intersect1d(one.rows, other.rows, assume_unique=True, return_indices=True)
     freedom = float(np.sum(one.matrix[np.ix_(first, first)] * other.matrix[np.ix_(second, second)]))
     if freedom < LEAST_IN_COMMON:
-        return 0.0
-    return float(one.residual[first] @ other.residual[second]) / freedom
+        return 0.0, freedom
+    a, b = one.residual[first], other.residual[second]
+    size = np.linalg.norm(a) * np.linalg.norm(b)
+    return float(a @ b / size) if size > 0 else 0.0, freedom
 
 
 def low_rank_correlation(correlation: Array, rank: int, steps: int = 500) -> Array:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 from scipy.stats import qmc, rv_continuous
 
 from ..arrays import Array, BoolArray
@@ -23,6 +24,8 @@ STORED_BESIDE = {
     "process_square": ("chain", "draw", "outcome"),
     "noise_cov": ("chain", "draw", "outcome", "other_outcome"),
 }
+#: quantile of the priors' centre, as a start of the search
+CENTRE = 0.51
 RESERVED_NAMES = frozenset(STORED_BESIDE) | {dim for dims in STORED_BESIDE.values() for dim in dims}
 
 
@@ -72,6 +75,7 @@ class Parameters:
         ranges = [_checked_range(name, prior) for name, prior in priors.items()]
         self.lower, self.upper, self.median, self.spread = np.array(ranges).T
         self._log_densities = [_log_density(prior) for prior in self.priors]
+        self._peaks = [_peak(prior, density) for prior, density in zip(self.priors, self._log_densities, strict=True)]
 
     @property
     def p(self) -> int:
@@ -99,6 +103,29 @@ class Parameters:
         second = self._shifted(theta, +1) - 2 * self._shifted(theta, 0) + self._shifted(theta, -1)
         return np.asarray(np.maximum(-second / self._step**2, 0.0))
 
+    @property
+    def flat(self) -> bool:
+        """Whether every prior is uniform."""
+        return all(_family(prior) == "uniform" for prior in self.priors)
+
+    def prior_root(self, theta: Array) -> Array:
+        """r (p,) with r_j^2 = 2 (log pi_j at its highest - log pi_j), r_j of the sign of theta_j - there.
+
+        For a Gaussian prior (theta - mean) / sd. Where a density goes to infinity, r is zero beside it.
+        """
+        root = np.zeros(self.p)
+        for j, (density, (place, height)) in enumerate(zip(self._log_densities, self._peaks, strict=True)):
+            drop = np.maximum(height - float(density(theta[j])), 0.0)
+            root[j] = np.sign(theta[j] - place) * np.sqrt(2 * drop)
+        return root
+
+    def prior_root_slope(self, theta: Array) -> Array:
+        """The derivative of each r_j, (p,), by central differences."""
+        theta = self.clipped(theta, 1e-4)
+        return np.asarray(
+            (self.prior_root(theta + self._step) - self.prior_root(theta - self._step)) / (2 * self._step)
+        )
+
     def clipped(self, theta: Array, margin: float) -> Array:
         """theta, moved inside the support by ``margin`` (relative to the spread) where it is not."""
         room = margin * self.spread
@@ -109,9 +136,18 @@ class Parameters:
         return np.stack([np.asarray(prior.ppf(u[..., j])) for j, prior in enumerate(self.priors)], axis=-1)
 
     def starts(self, count: int) -> Array:
-        """``count`` points that fill the priors evenly (scrambled Sobol), (count, p)."""
+        """``count`` points, (count, p): the centre, then some that fill the priors (scrambled Sobol), and their bulk.
+
+        Where p is large, hardly any point that fills the priors is near to the middle of all of them.
+        """
         sobol = qmc.Sobol(self.p, rng=np.random.default_rng(0))
         unit = sobol.random_base2(int(np.ceil(np.log2(max(count, 2)))))[:count]
+        # the bulk of a uniform prior is the whole of it
+        peaked = np.array([_family(prior) != "uniform" for prior in self.priors])
+        half = -(-count // 2)
+        unit[half:] = np.where(peaked, 0.25 + 0.5 * unit[half:], unit[half:])
+        # the very centre is often a place of symmetry, where nothing leads away
+        unit[0] = CENTRE
         return self.quantile(np.clip(unit, 1e-3, 1 - 1e-3))
 
     @property
@@ -162,9 +198,28 @@ def _checked_range(name: str, prior: Distribution) -> tuple[float, float, float,
     return lower, upper, median, (high - low) / 2
 
 
+def _family(prior: Distribution) -> str | None:
+    return getattr(getattr(prior, "dist", None), "name", None)
+
+
+def _peak(prior: Distribution, density: Callable[[Array], Array]) -> tuple[float, float]:
+    """Where the log density is highest, looked for between the prior's outermost thousandths, and how high."""
+    if _family(prior) in ("norm", "uniform"):
+        middle = float(prior.ppf(0.5))
+        return middle, float(density(np.asarray(middle)))
+    grid = np.asarray(prior.ppf(np.linspace(0.001, 0.999, 101)), dtype=float)
+    heights = np.array([float(density(np.asarray(one))) for one in grid])
+    top = int(np.nanargmax(heights))
+    ends = grid[max(top - 1, 0)], grid[min(top + 1, len(grid) - 1)]
+    found = minimize_scalar(lambda value: -float(density(np.asarray(value))), bounds=ends, method="bounded")
+    if -found.fun > heights[top]:
+        return float(found.x), float(-found.fun)
+    return float(grid[top]), float(heights[top])
+
+
 def _log_density(prior: Distribution) -> Callable[[Array], Array]:
     """The prior's log density; the two commonest by formula, because scipy's own takes 60 µs a call."""
-    family = getattr(getattr(prior, "dist", None), "name", None)
+    family = _family(prior)
     if family == "norm":
         middle, sd = float(prior.ppf(0.5)), float(prior.std())  # type: ignore[attr-defined]
         constant = -np.log(sd) - 0.5 * np.log(2 * np.pi)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from ..arrays import Array, BoolArray, IntArray, as_floats, is_positive_definite, is_symmetric
+from ..arrays import Array, BoolArray, IntArray, as_floats
 from ..errors import IdentifiabilityError, InputError
 from ..projection import Sensitivity, gram_matrix, quadrature_error, sensitivity
+from .arguments import bounding_box, check_emulator, checked_noise, checked_weight
+from .best_fit import Criterion
 from .data import field_data
-from .domain import Box, Domain, Rule
-from .emulator import EmulatorLike
-from .minima import Minimum, find_minima
-from .noise import Noise, NoiseSource, known_noise, noise_from_errors, observed_precision
+from .domain import Domain, Rule
+from .minima import Minimum, find_minima, least_squares_minima
+from .noise import Noise, NoiseSource, observed_precision
 from .noise_estimate import LowRankNoise, estimated_noise
 from .parameters import Distribution, Parameters
 from .simulator import BoundSimulator, Function, GradientKind, Simulator
@@ -82,7 +82,7 @@ class Problem:
         self.data = field_data(x, y, input_names, outcome_names)
         self.parameters = Parameters(parameters)
         self.simulator = BoundSimulator(simulator, self.parameters.support, self.data.q, self.data.flat_x)
-        _check_emulator(self.simulator.emulator, self.parameters.names, emulator_error, noise_cov)
+        check_emulator(self.simulator.emulator, self.parameters.names, emulator_error, noise_cov)
         self._emulator = self.simulator.emulator if emulator_error else None
         cells = int(self.data.observed.sum())
         if cells < self.parameters.p:
@@ -93,11 +93,11 @@ class Problem:
         if domain is not None and not isinstance(domain, Domain):
             raise InputError(f"domain={domain!r}: give oc.Box(lower, upper) or oc.Points(nodes, weights)")
         self.domain_given = domain is not None
-        self.domain = _bounding_box(self.data.x) if domain is None else domain
+        self.domain = bounding_box(self.data.x) if domain is None else domain
         self.domain.check(self.data.x)
-        self._noise_cov = _checked_noise(noise_cov, y_err, self.data.observed)
+        self._noise_cov = checked_noise(noise_cov, y_err, self.data.observed)
         self.loss_weight = loss_weight if isinstance(loss_weight, str) else "matrix"
-        self._weight = _checked_weight(loss_weight, self.data.q)
+        self._weight = checked_weight(loss_weight, self.data.q)
         self._starts = self._checked_starts(starts)
 
     @cached_property
@@ -137,12 +137,31 @@ class Problem:
 
     @cached_property
     def minima(self) -> tuple[Minimum, ...]:
-        """The local minima of the loss that were found, (theta, loss), best first."""
+        """The local minima of n loss / noise - 2 log pi that were found, (theta, loss), best first."""
         # one BLAS thread: the result must not depend on their number
         with threadpool_limits(limits=1, user_api="blas"):
-            return find_minima(
-                self.simulator, self.parameters, self.data.x, self.data.y, self._row_weight, self._starts
-            )
+            return find_minima(self._criterion, self._starts)
+
+    @cached_property
+    def loss_minima(self) -> tuple[Minimum, ...]:
+        """The minima of the loss alone that the best of ``minima`` lead to: least squares, without the prior."""
+        with threadpool_limits(limits=1, user_api="blas"):
+            return least_squares_minima(self._criterion, self.minima)
+
+    @property
+    def misfit(self) -> float:
+        """The loss of the best fit, in units of what the noise alone would make of it."""
+        return self.minima[0].loss / (self.data.q * self._loss_noise)
+
+    @property
+    def _loss_noise(self) -> float:
+        """What the noise adds to the loss, for each outcome."""
+        return float(np.trace(self.weight @ self._own_noise.cov)) / self.data.q
+
+    @property
+    def _criterion(self) -> Criterion:
+        noise = self._loss_noise
+        return Criterion.of(self.simulator, self.parameters, self.data.x, self.data.y, self._row_weight, noise)
 
     @property
     def _row_weight(self) -> Array:
@@ -325,59 +344,3 @@ class Problem:
         if not self.parameters.inside(points).all():
             raise InputError("a start of the search lies outside the support of the priors")
         return points
-
-
-def _checked_noise(
-    noise_cov: ArrayLike | Noise | LowRankNoise, y_err: ArrayLike | None, observed: BoolArray
-) -> Noise | LowRankNoise | str:
-    """The noise where it is given, or how to find it."""
-    if y_err is not None:
-        if not isinstance(noise_cov, str) or noise_cov != "estimate":
-            raise InputError("noise_cov and y_err both give the noise: leave one of them out")
-        return noise_from_errors(y_err, observed)
-    if isinstance(noise_cov, Noise | LowRankNoise):
-        return noise_cov
-    if isinstance(noise_cov, str):
-        if noise_cov not in ("estimate", "sample"):
-            raise InputError(f'noise_cov={noise_cov!r}: give the variance, "estimate" or "sample"')
-        return noise_cov
-    return known_noise(noise_cov, observed)
-
-
-def _check_emulator(
-    emulator: EmulatorLike | None, names: tuple[str, ...], emulator_error: bool, noise_cov: Any
-) -> None:
-    """An emulator knows the order of its parameters, and whether it has a variance."""
-    known = names if emulator is None else emulator.parameter_names
-    if known != names and (len(known) != len(names) or set(known) == set(names)):
-        raise InputError(
-            f"the runs of the emulator have the parameters {', '.join(known)}: give priors for these, in this order, "
-            f"not for {', '.join(names)}"
-        )
-    if not emulator_error:
-        return
-    if emulator is None or not emulator.has_variance:
-        raise InputError("emulator_error needs an emulator with a variance as the simulator, for instance 'gp'")
-    if isinstance(noise_cov, str) and noise_cov == "sample":
-        raise InputError('emulator_error needs noise that is known or estimated, not noise_cov="sample"')
-
-
-def _checked_weight(weight: ArrayLike, q: int) -> Array | str:
-    if isinstance(weight, str):
-        if weight not in ("noise-precision", "identity"):
-            raise InputError(f'loss_weight={weight!r}: give "noise-precision", "identity" or a ({q}, {q}) matrix')
-        return weight
-    matrix = np.atleast_2d(as_floats(weight, "loss_weight"))
-    if matrix.shape != (q, q):
-        raise InputError(f"y has {q} outcomes but loss_weight has shape {matrix.shape}: give a ({q}, {q}) matrix")
-    if not np.isfinite(matrix).all() or not is_symmetric(matrix) or not is_positive_definite(matrix):
-        raise InputError("loss_weight is not symmetric and positive definite")
-    return matrix
-
-
-def _bounding_box(x: Array) -> Box:
-    lower, upper = x.min(axis=0), x.max(axis=0)
-    if (lower == upper).any():
-        column = int(np.flatnonzero(lower == upper)[0])
-        raise InputError(f"input {column + 1} of x is constant: give the domain as oc.Box(lower, upper)")
-    return Box(lower, upper)

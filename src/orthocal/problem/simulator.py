@@ -94,8 +94,9 @@ class BoundSimulator:
     ----------
     calls, seconds
         Number of calls of the user's functions so far and the time spent waiting for them.
-    failures
-        Number of calls that returned a value that is not finite.
+    failures, failure
+        Number of calls that failed: they raised, or returned a value that is not finite. Their theta are impossible.
+        The first of them in words.
     emulator
         What the user gave, if it is one.
     outside
@@ -112,6 +113,7 @@ class BoundSimulator:
         self.calls = 0
         self.seconds = 0.0
         self.failures = 0
+        self.failure: str | None = None
         self._step = float(chosen.step or DIFFERENCE_STEP)
         self._parallel = ParallelCalls(chosen.function, chosen.jobs) if chosen.jobs > 1 else None
         self._given_gradient = chosen.gradient if callable(chosen.gradient) else None
@@ -121,25 +123,36 @@ class BoundSimulator:
         self.outside = None if self.emulator is None else self.emulator.outside
 
     def evaluate(self, x: Array, theta: Array) -> Array:
-        """f(x, theta), (m, q). A value that is not finite comes back as NaN in every cell."""
-        return self._finite(self._model(x, theta) if self._settled else self._settle(x, theta))
+        """f(x, theta), (m, q); NaN in every cell where the simulator fails.
 
-    def _finite(self, model: Array) -> Array:
-        """The outcomes, or NaN in every cell where one is not finite."""
-        if np.isfinite(model).all():
-            return model
-        self.failures += 1
-        return np.full_like(model, np.nan)
+        What it raises before it has ever worked is an error.
+        """
+        try:
+            return self.required(x, theta)
+        except NonFiniteError:
+            if not self._settled:
+                raise
+            return np.full((len(x), self._q), np.nan)
 
     def required(self, x: Array, theta: Array) -> Array:
-        """f(x, theta), or an error where it is not finite."""
-        model = self.evaluate(x, theta)
-        if np.isnan(model).any():
-            raise NonFiniteError(
-                f"the simulator returned NaN or infinity at {self._support.describe(theta)}: "
-                "restrict the priors to where it works, or mend it there"
-            )
-        return model
+        """f(x, theta), (m, q), or an error where the simulator fails."""
+        try:
+            return self._finite(self._model(x, theta) if self._settled else self._settle(x, theta), theta)
+        except NonFiniteError as error:
+            self._note(error)
+            raise
+
+    def _finite(self, model: Array, theta: Array) -> Array:
+        if np.isfinite(model).all():
+            return model
+        raise NonFiniteError(
+            f"the simulator returned NaN or infinity at {self._support.describe(theta)}: "
+            "restrict the priors to where it works, or mend it there"
+        )
+
+    def _note(self, error: NonFiniteError) -> None:
+        self.failures += 1
+        self.failure = self.failure or str(error)
 
     def batch(self, x: Array, theta: Array, label: str | None = None) -> Array:
         """f(x, theta_c) for theta (c, p), as (c, m, q); many calls show a bar with a label."""
@@ -157,15 +170,18 @@ class BoundSimulator:
         started = perf_counter()
         answers = calls.answers(x[:, 0] if self.flat_x else x, theta)
         for c, answer in answers if label is None else progress_bar(answers, label):
-            if answer.error is not None:
-                kind, text = answer.error
-                raise self._raised(kind, theta[c], text)
-            models[c] = self._finite(shaped_output(answer.output, (len(x), self._q)))
+            try:
+                if answer.error is not None:
+                    raise self._raised(theta[c], *answer.error)
+                models[c] = self._finite(shaped_output(answer.output, (len(x), self._q)), theta[c])
+            except NonFiniteError as error:
+                self._note(error)
+                models[c] = np.nan
         self.calls += len(theta)
         self.seconds += perf_counter() - started
 
-    def _raised(self, kind: str, theta: Array, text: str) -> SimulatorError:
-        return SimulatorError(f"the simulator raised {kind} at {self._support.describe(theta)}: {text}")
+    def _raised(self, theta: Array, kind: str, text: str) -> NonFiniteError:
+        return NonFiniteError(f"the simulator raised {kind} at {self._support.describe(theta)}: {text}")
 
     def gradient(self, x: Array, theta: Array) -> Array:
         """df/dtheta, (m, q, p)."""
@@ -267,7 +283,7 @@ class BoundSimulator:
             # copies: the user's code must not be able to change our state
             return function((x[:, 0] if self.flat_x else x).copy(), theta.copy())
         except Exception as error:
-            raise self._raised(type(error).__name__, theta, f"{error} ({where_raised(error)})") from error
+            raise self._raised(theta, type(error).__name__, f"{error} ({where_raised(error)})") from error
         finally:
             self.calls += 1
             self.seconds += perf_counter() - started

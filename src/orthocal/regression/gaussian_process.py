@@ -93,6 +93,12 @@ class Hyperparameters(NamedTuple):
     at_bound: tuple[str, ...]
 
 
+#: below these, length-scales in spans and the noise as a share of the variance are improbable where caution is asked
+#: for: half a normal density of their logarithm
+TYPICAL_LENGTH, LENGTH_SD = 0.5, 1.0
+TYPICAL_NOISE, NOISE_SD = 0.1, 2.0
+
+
 def fit_hyperparameters(
     x: Array,
     z: Array,
@@ -104,6 +110,7 @@ def fit_hyperparameters(
     sd: float | None = None,
     lengthscale: Array | None = None,
     noise_var: float | None = None,
+    cautious: bool = False,
 ) -> Hyperparameters:
     """Hyperparameters by restricted marginal likelihood; those that are given stay as they are.
 
@@ -118,6 +125,8 @@ def fit_hyperparameters(
         Width of the domain in each input, (d,): the search's length-scales are relative to it.
     basis
         (n, r), r may be 0.
+    cautious
+        With weak priors against short length-scales and little noise: few data may happen to lie on a curve.
     """
     size = float(np.std(z)) or float(np.max(np.abs(z))) or 1.0
     values = fixed = _given(x, span, sd, lengthscale, noise_var)
@@ -125,11 +134,14 @@ def fit_hyperparameters(
     lower = np.log(np.concatenate([[1e-3 * floor], 0.02 * span, [1e-8 * size**2]]))
     upper = np.log(np.concatenate([[1e2 * size], 20 * span, [4 * size**2]]))
     free = np.isnan(fixed)
+    # of what the basis leaves: a steep trend is no reason to expect more noise
+    left = z - basis @ np.linalg.lstsq(basis, z, rcond=None)[0] if basis.size else z
+    weak = _weak_priors(float(np.std(left)) or size, span) if cautious else None
 
     def search(start: Array, points: int) -> tuple[float, Array]:
         sample = sample_of_points(len(x), points)
         part = (x[sample], z[sample], nu, _independent(basis[sample]), relative_var[sample])
-        return _search(fixed, np.clip(start, lower, upper), lower, upper, part)
+        return _search(fixed, np.clip(start, lower, upper), lower, upper, part, weak)
 
     if free.any():
         starts = [
@@ -169,8 +181,19 @@ def _given(x: Array, span: Array, sd: float | None, lengthscale: Array | None, n
     return fixed
 
 
+def _weak_priors(size: float, span: Array) -> tuple[Array, Array]:
+    """Below what log sd, log length-scales and log noise variance are improbable, and their sds there."""
+    below = np.log(np.concatenate([[0.0001 * size], TYPICAL_LENGTH * span, [TYPICAL_NOISE * size**2]]))
+    return below, np.concatenate([[1.0], np.full(len(span), LENGTH_SD), [NOISE_SD]])
+
+
 def _search(
-    fixed: Array, start: Array, lower: Array, upper: Array, data: tuple[Array, Array, float, Array, Array]
+    fixed: Array,
+    start: Array,
+    lower: Array,
+    upper: Array,
+    data: tuple[Array, Array, float, Array, Array],
+    prior: tuple[Array, Array] | None = None,
 ) -> tuple[float, Array]:
     """The deviance and the log hyperparameters that a search ends at; those that are not NaN stay as they are."""
     free = np.isnan(fixed)
@@ -181,6 +204,9 @@ def _search(
         full = fixed.copy()
         full[free] = free_values
         value, gradient = restricted_deviance(full, *data)
+        if prior is not None:
+            away = np.minimum(full - prior[0], 0.0) / prior[1]
+            value, gradient = value + float(np.sum(away[free] ** 2)), gradient + 2 * away / prior[1]
         return value, gradient[free]
 
     result = minimize(

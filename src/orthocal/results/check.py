@@ -26,6 +26,12 @@ PARETO_LIMIT = 0.7
 #: shares of draws on a bound, or at no clear minimum, that are worth a word, and a problem
 DRAW_LIMITS = 0.001, 0.05
 QUADRATURE_LIMIT = 0.02
+#: a best fit whose loss is as many times what the noise makes of it as this is hardly one
+MISFIT_LIMIT = 200.0
+#: least squares further from the best fit than this, in prior spreads: the prior holds it
+HELD_LIMIT = 1.0
+#: noise whose correlation matrix has a smaller eigenvalue is nearly singular
+SINGULAR_LIMIT = 0.02
 RHAT_LIMIT, ESS_LIMIT = 1.01, 400
 #: share of theta steps that may pass without any accepted proposal
 STUCK_LIMIT = 0.05
@@ -168,6 +174,15 @@ def _minima(record: Record, notes: Notes) -> Iterator[Finding]:
             "stationary and orthogonality has no meaning",
             "widen the prior, or fix the parameter",
         )
+    if notes.misfit is not None and notes.misfit > MISFIT_LIMIT:
+        yield Finding(
+            "problem",
+            "best fit",
+            f"the simulator misses the data by {np.sqrt(notes.misfit):.0f} noise standard deviations at best",
+            "the noise may be far too small, or the search may have failed: give noise_cov, or more starts; a "
+            "simulator that is so wrong says little",
+        )
+    yield from _held(record)
     close = np.flatnonzero(losses[1:] - losses[0] < 1e-3 * max(losses[0], 1e-300)) + 1
     if close.size:
         others = "; ".join(record.support.describe(record.constant("minima")[k], 4) for k in close[:3])
@@ -187,6 +202,22 @@ def _minima(record: Record, notes: Notes) -> Iterator[Finding]:
         yield Finding("fine", "best fit", message)
     else:
         yield Finding("fine", "best fit", "every start of the search led to the same minimum")
+
+
+def _held(record: Record) -> Iterator[Finding]:
+    """Parameters that the prior keeps away from where least squares alone would have them."""
+    if not record.has("constant_data", "least_squares"):
+        return
+    alone, best = record.constant("least_squares"), record.constant("theta_tilde")
+    away = np.abs(alone - best) / record.support.spread
+    held = [
+        f"{name} at {value:.4g} ({far:.1f} prior sds from the best fit)"
+        for name, value, far in zip(record.parameter_names, alone, away, strict=True)
+        if far > HELD_LIMIT
+    ]
+    if held:
+        message = f"without the priors, least squares would have {', '.join(held)}: there the data say little"
+        yield Finding("note", "best fit", message)
 
 
 def _mixing(record: Record, notes: Notes) -> Iterator[Finding]:
@@ -257,6 +288,12 @@ def _curvature(record: Record, notes: Notes) -> Iterator[Finding]:
 
 def _noise(record: Record, notes: Notes) -> Iterator[Finding]:
     covariance = record.noise_cov
+    sds = np.sqrt(np.diag(covariance))
+    least = float(np.linalg.eigvalsh(covariance / np.outer(sds, sds))[0])
+    if least < SINGULAR_LIMIT and notes.noise_source is not NoiseSource.KNOWN:
+        message = f"its correlation matrix is nearly singular (smallest eigenvalue {least:.2g})"
+        advice = "some combination of the outcomes would be known almost exactly: give noise_cov, or variances alone"
+        yield Finding("problem", "noise", message, advice)
     if notes.noise_source is not NoiseSource.KNOWN:
         sd = ", ".join(f"{value:.3g}" for value in np.sqrt(np.diag(covariance)))
         estimated = notes.noise_source is NoiseSource.ESTIMATED
@@ -314,7 +351,9 @@ def _simulator(record: Record, notes: Notes) -> Iterator[Finding]:
     else:
         yield Finding("fine", "simulator", message)
     if notes.simulator_failures:
-        message = f"{notes.simulator_failures} calls gave NaN or infinity and were taken as impossible"
+        share = notes.simulator_failures / max(calls, 1)
+        first = "" if notes.simulator_failure is None else f"; the first: {notes.simulator_failure}"
+        message = f"{notes.simulator_failures} calls ({share:.1%}) failed, and their theta count as impossible{first}"
         yield Finding("note", "simulator", message, "restrict the priors to where it works")
 
 

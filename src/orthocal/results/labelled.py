@@ -93,6 +93,7 @@ def _constant_data(problem: Problem, directions: Array | None) -> xr.Dataset:
             "theta_tilde": (("parameter",), problem.theta_tilde),
             "minima": (("minimum", "parameter"), np.stack([one.theta for one in problem.minima])),
             "minima_loss": (("minimum",), np.array([one.loss for one in problem.minima])),
+            "least_squares": (("parameter",), problem.loss_minima[0].theta),
             "prior_lower": (("parameter",), parameters.lower),
             "prior_upper": (("parameter",), parameters.upper),
             "prior_median": (("parameter",), parameters.median),

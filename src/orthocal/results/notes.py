@@ -17,8 +17,8 @@ class Notes(RunNotes):
 
     Attributes
     ----------
-    seconds, simulator_seconds, simulator_calls, simulator_failures
-        Work of this calibration, and what of it was the simulator's.
+    seconds, simulator_seconds, simulator_calls, simulator_failures, simulator_failure
+        Work of this calibration, and what of it was the simulator's; the first call that failed, in words.
     quadrature_error, gradient_error, weakest_sensitivity
         As the problem has them; None where they do not apply.
     curvature_factors
@@ -27,12 +27,15 @@ class Notes(RunNotes):
         Share of the draws where an emulator had no runs around; None for a simulator.
     on_bound
         Parameters whose best fit lies on a bound.
+    misfit
+        The loss of the best fit, in units of what the noise alone would make of it.
     """
 
     seconds: float = 0.0
     simulator_seconds: float = 0.0
     simulator_calls: int = 0
     simulator_failures: int = 0
+    simulator_failure: str | None = None
     quadrature_error: float | None = None
     gradient_error: float = 0.0
     gradient_kind: GradientKind = GradientKind.DIFFERENCE
@@ -40,6 +43,7 @@ class Notes(RunNotes):
     curvature_factors: tuple[float, ...] | None = None
     outside_runs: float | None = None
     on_bound: tuple[str, ...] = ()
+    misfit: float | None = None
     domain_given: bool = True
     domain: str = ""
     noise_source: NoiseSource = NoiseSource.KNOWN

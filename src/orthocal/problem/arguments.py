@@ -1,0 +1,69 @@
+"""What a user gives a Problem, checked and made ready."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arrays import Array, BoolArray, as_floats, is_positive_definite, is_symmetric
+from ..errors import InputError
+from .domain import Box
+from .emulator import EmulatorLike
+from .noise import Noise, known_noise, noise_from_errors
+from .noise_estimate import LowRankNoise
+
+
+def checked_noise(
+    noise_cov: ArrayLike | Noise | LowRankNoise, y_err: ArrayLike | None, observed: BoolArray
+) -> Noise | LowRankNoise | str:
+    """The noise where it is given, or how to find it."""
+    if y_err is not None:
+        if not isinstance(noise_cov, str) or noise_cov != "estimate":
+            raise InputError("noise_cov and y_err both give the noise: leave one of them out")
+        return noise_from_errors(y_err, observed)
+    if isinstance(noise_cov, Noise | LowRankNoise):
+        return noise_cov
+    if isinstance(noise_cov, str):
+        if noise_cov not in ("estimate", "sample"):
+            raise InputError(f'noise_cov={noise_cov!r}: give the variance, "estimate" or "sample"')
+        return noise_cov
+    return known_noise(noise_cov, observed)
+
+
+def check_emulator(emulator: EmulatorLike | None, names: tuple[str, ...], emulator_error: bool, noise_cov: Any) -> None:
+    """An emulator knows the order of its parameters, and whether it has a variance."""
+    known = names if emulator is None else emulator.parameter_names
+    if known != names and (len(known) != len(names) or set(known) == set(names)):
+        raise InputError(
+            f"the runs of the emulator have the parameters {', '.join(known)}: give priors for these, in this order, "
+            f"not for {', '.join(names)}"
+        )
+    if not emulator_error:
+        return
+    if emulator is None or not emulator.has_variance:
+        raise InputError("emulator_error needs an emulator with a variance as the simulator, for instance 'gp'")
+    if isinstance(noise_cov, str) and noise_cov == "sample":
+        raise InputError('emulator_error needs noise that is known or estimated, not noise_cov="sample"')
+
+
+def checked_weight(weight: ArrayLike, q: int) -> Array | str:
+    if isinstance(weight, str):
+        if weight not in ("noise-precision", "identity"):
+            raise InputError(f'loss_weight={weight!r}: give "noise-precision", "identity" or a ({q}, {q}) matrix')
+        return weight
+    matrix = np.atleast_2d(as_floats(weight, "loss_weight"))
+    if matrix.shape != (q, q):
+        raise InputError(f"y has {q} outcomes but loss_weight has shape {matrix.shape}: give a ({q}, {q}) matrix")
+    if not np.isfinite(matrix).all() or not is_symmetric(matrix) or not is_positive_definite(matrix):
+        raise InputError("loss_weight is not symmetric and positive definite")
+    return matrix
+
+
+def bounding_box(x: Array) -> Box:
+    lower, upper = x.min(axis=0), x.max(axis=0)
+    if (lower == upper).any():
+        column = int(np.flatnonzero(lower == upper)[0])
+        raise InputError(f"input {column + 1} of x is constant: give the domain as oc.Box(lower, upper)")
+    return Box(lower, upper)

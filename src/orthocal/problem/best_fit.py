@@ -1,0 +1,122 @@
+"""How well a theta fits, as a sum of squares that can be minimised: n loss / noise - 2 log pi(theta).
+
+With data that determine theta the prior has no say, and this is least squares; a direction that they leave open stays
+where the prior has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from ..arrays import Array, IntArray, matrix_root
+from ..errors import NonFiniteError
+from .parameters import Parameters
+from .simulator import BoundSimulator
+
+
+class Descent(NamedTuple):
+    """Where a descent ended: theta, the criterion there, and whether it had finished."""
+
+    theta: Array
+    value: float
+    finished: bool
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """|residual(theta)|^2, for field data x (n, d) and y (n, q) without missing values.
+
+    Attributes
+    ----------
+    root
+        Of the weights of the rows, (n, q, q), in units of the noise: zeros at missing cells.
+    scale
+        What takes the squares of the data's residuals to the loss.
+    with_prior
+        Whether the prior counts; otherwise the criterion is n loss / noise.
+    """
+
+    simulator: BoundSimulator
+    parameters: Parameters
+    x: Array
+    y: Array
+    root: Array
+    scale: float
+    with_prior: bool = True
+
+    @classmethod
+    def of(
+        cls, simulator: BoundSimulator, parameters: Parameters, x: Array, y: Array, weight: Array, noise: float
+    ) -> Criterion:
+        """For weights n v_i W, (n, q, q) or (q, q), and the noise of the loss."""
+        root = np.broadcast_to(matrix_root(weight) / np.sqrt(noise), (*y.shape, y.shape[1]))
+        return cls(simulator, parameters, x, np.where(np.isnan(y), 0.0, y), root, noise / len(y))
+
+    def of_rows(self, rows: IntArray) -> Criterion:
+        """The same from some of the rows, which stand for all."""
+        more = len(self.y) / len(rows)
+        return replace(self, x=self.x[rows], y=self.y[rows], root=np.sqrt(more) * self.root[rows])
+
+    def without_prior(self) -> Criterion:
+        """The loss alone, in the same unit."""
+        return replace(self, with_prior=False)
+
+    @property
+    def prior_matters(self) -> bool:
+        """Whether the prior differs within its support."""
+        return self.with_prior and not self.parameters.flat
+
+    def loss(self, theta: Array) -> float:
+        """sum_i v_i (y_i - f)' W (y_i - f); NaN where the simulator fails."""
+        return self.scale * float(np.sum(self._data(theta) ** 2))
+
+    @property
+    def size(self) -> float:
+        """The loss of a simulator that gives zero: the scale on which a loss is zero."""
+        return self.scale * float(np.sum(np.einsum("nkl,nl->nk", self.root, self.y) ** 2))
+
+    def value(self, theta: Array) -> float:
+        """The criterion; infinite where the simulator fails."""
+        total = float(np.sum(self.residual(theta) ** 2))
+        return total if np.isfinite(total) else np.inf
+
+    def residual(self, theta: Array) -> Array:
+        left = self._data(theta)
+        return np.concatenate([left, self.parameters.prior_root(theta)]) if self.prior_matters else left
+
+    def jacobian(self, theta: Array) -> Array:
+        gradient = self.simulator.gradient(self.x, theta)
+        slope = -np.einsum("nkl,nlp->nkp", self.root, gradient).reshape(self.y.size, -1)
+        return np.vstack([slope, np.diag(self.parameters.prior_root_slope(theta))]) if self.prior_matters else slope
+
+    def _data(self, theta: Array) -> Array:
+        left = self.y - self.simulator.evaluate(self.x, theta)
+        return np.asarray(np.einsum("nkl,nl->nk", self.root, left).ravel())
+
+    def descend(self, start: Array, evaluations: int, tolerance: float, scaled: bool = False) -> Descent:
+        """Least squares from ``start``; what ends it, also a failure of the gradient, keeps the best theta so far.
+
+        ``scaled`` takes the scales of theta from the gradient instead of from the priors.
+        """
+        best = Descent(start, np.inf, False)
+
+        def watched(theta: Array) -> Array:
+            nonlocal best
+            residual = self.residual(theta)
+            value = float(np.sum(residual**2))
+            if value < best.value:
+                best = Descent(theta.copy(), value, False)
+            return residual
+
+        given: dict[str, Any] = {"bounds": (self.parameters.lower, self.parameters.upper), "max_nfev": evaluations}
+        given["x_scale"] = "jac" if scaled else self.parameters.spread
+        try:
+            fit = least_squares(watched, start, self.jacobian, ftol=tolerance, xtol=tolerance, gtol=1e-14, **given)
+        except NonFiniteError:
+            # a theta beside which the simulator fails: no minimum can be told there
+            return best
+        return Descent(fit.x, float(2 * fit.cost), bool(fit.status > 0))
