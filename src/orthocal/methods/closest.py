@@ -98,11 +98,10 @@ def _origin(problem: Problem, mean: Array, spread: Array, distance: Distance) ->
 
 
 def _elsewhere(problem: Problem, real: Array, spread: Array, distance: Distance, loss: Array) -> BoolArray:
-    """Which draws are closer at another minimum, by the expansion there: (s,)."""
+    """Which draws are closer at another minimum: those that the expansion there has closer, if the simulator agrees."""
     better = np.zeros(len(real), dtype=bool)
     for other in problem.minima[1 : 1 + OTHER_MINIMA]:
-        there = _Search(problem, real, spread, distance, other.theta)
-        better |= there.least() < (1 - CLOSER) * loss
+        better |= _Search(problem, real, spread, distance, other.theta).closer_than((1 - CLOSER) * loss)
     return better
 
 
@@ -126,11 +125,17 @@ class _Search:
         model = self._problem.whiten(self._problem.simulator.batch(self._points, theta, "projection"))
         return self._distance.vectors(model[:, : self._nodes]), model[:, -self._problem.data.n :]
 
-    def least(self) -> Array:
-        """The least loss of each draw by the expansion alone, (s,)."""
+    def closer_than(self, loss: Array) -> BoolArray:
+        """Which draws have a smaller loss than (s,) where the expansion alone is closest to them."""
         every = np.arange(len(self._target))
         loss_at = self._objective(every, np.zeros(1))
-        return loss_at.loss(self._minimised(np.zeros((len(every), len(self._lower))), loss_at), every)
+        d = self._minimised(np.zeros((len(every), len(self._lower))), loss_at)
+        closer = loss_at.loss(d, every) < loss
+        if closer.any():
+            model, _ = self._simulated(self._inside(d[closer]))
+            # NaN, where the simulator fails, is not closer
+            closer[closer] = self._distance.loss(self._target[closer] - model) < loss[closer]
+        return np.asarray(closer)
 
     def run(self) -> Closest:
         (count, _), p = self._target.shape, len(self._lower)
