@@ -134,9 +134,7 @@ def fit_hyperparameters(
     lower = np.log(np.concatenate([[1e-3 * floor], 0.02 * span, [1e-8 * size**2]]))
     upper = np.log(np.concatenate([[1e2 * size], 20 * span, [4 * size**2]]))
     free = np.isnan(fixed)
-    # of what the basis leaves: a steep trend is no reason to expect more noise
-    left = z - basis @ np.linalg.lstsq(basis, z, rcond=None)[0] if basis.size else z
-    weak = _weak_priors(float(np.std(left)) or size, span) if cautious else None
+    weak = _weak_priors(z, basis, size, span) if cautious else None
 
     def search(start: Array, points: int) -> tuple[float, Array]:
         sample = sample_of_points(len(x), points)
@@ -181,8 +179,11 @@ def _given(x: Array, span: Array, sd: float | None, lengthscale: Array | None, n
     return fixed
 
 
-def _weak_priors(size: float, span: Array) -> tuple[Array, Array]:
+def _weak_priors(z: Array, basis: Array, size: float, span: Array) -> tuple[Array, Array]:
     """Below what log sd, log length-scales and log noise variance are improbable, and their sds there."""
+    # of what the basis leaves: a steep trend is no reason to expect more noise
+    left = z - basis @ np.linalg.lstsq(basis, z, rcond=None)[0] if basis.size else z
+    size = float(np.std(left)) or size
     below = np.log(np.concatenate([[0.0001 * size], TYPICAL_LENGTH * span, [TYPICAL_NOISE * size**2]]))
     return below, np.concatenate([[1.0], np.full(len(span), LENGTH_SD), [NOISE_SD]])
 
