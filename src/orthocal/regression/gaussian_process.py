@@ -151,13 +151,12 @@ def fit_hyperparameters(
             values = min((search(start, SEARCH_POINTS) for start in starts), key=lambda found: found[0])[1]
             if len(x) > SEARCH_POINTS:
                 values = search(values, LIKELIHOOD_POINTS)[1]
-    d = x.shape[1]
-    labels = ["sd", *[f"lengthscale {j + 1}" for j in range(d)], "noise"]
+    labels = ["sd", *[f"lengthscale {j + 1}" for j in range(len(span))], "noise"]
     near = free & ((values < lower + 1e-3) | (values > upper - 1e-3))
     return Hyperparameters(
         sd=float(np.exp(values[0])),
-        lengthscale=np.exp(values[1 : d + 1]),
-        noise_var=float(np.exp(values[d + 1])),
+        lengthscale=np.exp(values[1:-1]),
+        noise_var=float(np.exp(values[-1])),
         at_bound=tuple(label for label, flag in zip(labels, near, strict=True) if flag),
     )
 
