@@ -79,7 +79,7 @@ class Expansion:
         """
         terms = self.terms or _terms(_varying(d, unit), len(d))
         unit = self.unit if self.terms else unit
-        if len(d) < DRAWS_A_TERM * max(len(terms), 1) or not terms:
+        if not terms or len(d) < DRAWS_A_TERM * len(terms):
             return self
         found = np.linalg.lstsq(np.column_stack(_products(d / unit, terms)), missed, rcond=None)[0].T
         known = self.basis[:, : len(self.bends)]
