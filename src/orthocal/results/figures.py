@@ -104,7 +104,7 @@ def posterior_figure(record: Record) -> Figure:
             inside = (grid >= low) & (grid <= high)
             axis.fill_between(grid[inside], density[inside], color=TOTAL, alpha=0.3, lw=0, label="95 % interval")
             _prior_density(axis, record, j, grid)
-        axis.axvline(tilde[j], color=MODEL, lw=1.2, ls="--", label="least squares")
+        axis.axvline(tilde[j], color=MODEL, lw=1.2, ls="--", label="best fit")
         axis.set(title=text(names[j]), yticks=[], ylim=(0, None))
         axis.spines["left"].set_visible(False)
         axis.margins(y=0.25)
