@@ -9,8 +9,40 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from ..arrays import Array, BoolArray, Names, as_columns, as_floats, checked_names
+from ..arrays import Array, BoolArray, IntArray, Names, as_columns, as_floats, checked_names
 from ..errors import InputError
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Rows that belong together: the points of one curve, the measurements of one specimen.
+
+    Attributes
+    ----------
+    name
+        What the groups are, ``"curve"`` for instance.
+    labels
+        The distinct labels, in the order of their first rows; every one has a row.
+    codes
+        The place of each row's label among them, (n,).
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    codes: IntArray
+
+    @property
+    def count(self) -> int:
+        return len(self.labels)
+
+    @property
+    def of_rows(self) -> tuple[str, ...]:
+        """The label of each row."""
+        return tuple(self.labels[code] for code in self.codes)
+
+    def subset(self, rows: IntArray) -> Groups:
+        """The groups of some rows; those without any are left out."""
+        return row_groups(np.array(self.of_rows)[rows], len(rows), self.name)
 
 
 @dataclass(frozen=True)
@@ -27,6 +59,8 @@ class FieldData:
         One name a column.
     flat_x
         Whether the user gave ``x`` as a vector: the simulator is then called with vectors too.
+    groups
+        Which rows belong together, where the user said so.
     """
 
     x: Array
@@ -34,6 +68,7 @@ class FieldData:
     input_names: tuple[str, ...]
     outcome_names: tuple[str, ...]
     flat_x: bool
+    groups: Groups | None = None
 
     @cached_property
     def observed(self) -> BoolArray:
@@ -53,7 +88,9 @@ class FieldData:
         return int(self.y.shape[1])
 
 
-def field_data(x: ArrayLike, y: ArrayLike, input_names: Names, outcome_names: Names) -> FieldData:
+def field_data(
+    x: ArrayLike, y: ArrayLike, input_names: Names, outcome_names: Names, groups: ArrayLike | Groups | None = None
+) -> FieldData:
     """Check the field data; names come from pandas objects where none are given."""
     inputs, outcomes = as_columns(x, "x"), as_columns(y, "y")
     if len(inputs) != len(outcomes):
@@ -76,7 +113,36 @@ def field_data(x: ArrayLike, y: ArrayLike, input_names: Names, outcome_names: Na
         input_names=checked_names(input_names, inputs.shape[1], "input_names", "x", x),
         outcome_names=names,
         flat_x=np.ndim(x) == 1,
+        groups=groups if groups is None or isinstance(groups, Groups) else row_groups(groups, len(inputs)),
     )
+
+
+def row_groups(labels: ArrayLike, n: int, name: str | None = None) -> Groups:
+    """Groups from one label a row, numbers or text; without a name they have that of a pandas object, or "group"."""
+    array = np.asarray(labels, dtype=object)
+    values = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    if values.shape != (n,):
+        raise InputError(f"groups has shape {array.shape} but there are {n} rows of data: give one label a row")
+    try:
+        codes, distinct = pd.factorize(values, use_na_sentinel=True)
+    except TypeError:
+        raise InputError("groups must be numbers or text: give one label a row") from None
+    if (codes < 0).any():
+        missing = np.flatnonzero(codes < 0)
+        raise InputError(
+            f"groups has no label in {len(missing)} of {n} rows, the first is row {missing[0]}: give every row one"
+        )
+    texts = tuple(_label(value) for value in distinct)
+    if len(set(texts)) < len(texts):
+        raise InputError(f"groups has labels that read the same, {', '.join(sorted(texts)[:6])}: give text or numbers")
+    own = checked_names(name, 1, "groups", "group", labels)[0]
+    return Groups(own, texts, codes.astype(np.intp))
+
+
+def _label(value: object) -> str:
+    """A label as text; whole numbers without a point."""
+    whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    return f"{value:.0f}" if whole else str(value)
 
 
 def new_inputs(x_new: ArrayLike, input_names: tuple[str, ...]) -> Array:

@@ -15,7 +15,7 @@ from ..errors import IdentifiabilityError, InputError
 from ..projection import Sensitivity, gram_matrix, quadrature_error, sensitivity
 from .arguments import bounding_box, check_emulator, checked_noise, checked_weight
 from .best_fit import Criterion
-from .data import field_data
+from .data import Groups, field_data
 from .domain import Domain, Rule
 from .minima import Minimum, find_minima, least_squares_minima
 from .noise import Noise, NoiseSource, observed_precision
@@ -62,6 +62,9 @@ class Problem:
     emulator_error
         Add the variance of the emulator's error at theta_tilde to the noise of every point; ``simulator`` must be an
         emulator that has one.
+    groups
+        Which rows belong together: one label a row, (n,), numbers or text, for instance the curve or the specimen that
+        it was measured on. A pandas series gives them its name.
     """
 
     def __init__(
@@ -78,8 +81,9 @@ class Problem:
         starts: ArrayLike = STARTS,
         y_err: ArrayLike | None = None,
         emulator_error: bool = False,
+        groups: ArrayLike | Groups | None = None,
     ) -> None:
-        self.data = field_data(x, y, input_names, outcome_names)
+        self.data = field_data(x, y, input_names, outcome_names, groups)
         self.parameters = Parameters(parameters)
         self.simulator = BoundSimulator(simulator, self.parameters.support, self.data.q, self.data.flat_x)
         check_emulator(self.simulator.emulator, self.parameters.names, emulator_error, noise_cov)
@@ -300,6 +304,7 @@ class Problem:
             input_names=self.data.input_names,
             # the joint fit's minima are good places to start from
             starts=np.vstack([self._starts, *(self.parameters.clipped(one.theta, 1e-6) for one in self.minima)]),
+            groups=self.data.groups,
         )
         part.simulator.outside = simulator.outside
         return part
@@ -320,6 +325,7 @@ class Problem:
             input_names=self.data.input_names,
             # the minima of all data are good places to start from
             starts=np.vstack([self._starts, *(self.parameters.clipped(one.theta, 1e-6) for one in self.minima)]),
+            groups=None if self.data.groups is None else self.data.groups.subset(kept),
         )
         # shared: it knows its gradient and the form of x already, and counts all calls
         part.simulator = self.simulator
