@@ -27,10 +27,12 @@ if _TYPE_CHECKING:
     from .errors import OrthocalWarning as OrthocalWarning
     from .execution import Program as Program
     from .problem import Box as Box
+    from .problem import GroupNoise as GroupNoise
     from .problem import LowRankNoise as LowRankNoise
     from .problem import Points as Points
     from .problem import Problem as Problem
     from .problem import Simulator as Simulator
+    from .problem import VaryingNoise as VaryingNoise
     from .refinement import next_runs as next_runs
     from .results import Posterior as Posterior
     from .results import load as load
@@ -62,10 +64,12 @@ _PUBLIC = {
     "execution": ("Program",),
     "problem": (
         "Box",
+        "GroupNoise",
         "LowRankNoise",
         "Points",
         "Problem",
         "Simulator",
+        "VaryingNoise",
     ),
     "refinement": ("next_runs",),
     "results": (

@@ -123,6 +123,8 @@ def _notes(problem: Problem, drawn: Draws) -> Notes:
         domain_given=problem.domain_given,
         domain=repr(problem.domain),
         noise_source=problem.noise.source,
+        noise_freedom=problem.noise.freedom,
+        noise_remarks=problem.noise.remarks,
     )
 
 

@@ -20,7 +20,7 @@ from ..kernels import HMC, AdaptiveMetropolis, Kernel, Laplace, Slice
 from ..losses import Chosen, Huber
 from ..methods import Joint, Method, Projected, method_by_name
 from ..problem.domain import Box, Domain, Points
-from ..problem.noise_estimate import LowRankNoise
+from ..problem.noise_kinds import LowRankNoise
 from ..problem.problem import STARTS, Problem
 from ..problem.simulator import Simulator
 from ..runs.table import RunTable

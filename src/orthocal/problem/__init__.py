@@ -2,6 +2,8 @@
 
 from .domain import Box as Box
 from .domain import Points as Points
-from .noise_estimate import LowRankNoise as LowRankNoise
+from .noise_kinds import GroupNoise as GroupNoise
+from .noise_kinds import LowRankNoise as LowRankNoise
+from .noise_kinds import VaryingNoise as VaryingNoise
 from .problem import Problem as Problem
 from .simulator import Simulator as Simulator

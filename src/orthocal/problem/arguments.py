@@ -12,22 +12,24 @@ from ..errors import InputError
 from .domain import Box
 from .emulator import EmulatorLike
 from .noise import Noise, known_noise, noise_from_errors
-from .noise_estimate import LowRankNoise
+from .noise_kinds import AskedNoise, GroupNoise
 
 
 def checked_noise(
-    noise_cov: ArrayLike | Noise | LowRankNoise, y_err: ArrayLike | None, observed: BoolArray
-) -> Noise | LowRankNoise | str:
+    noise_cov: ArrayLike | Noise | AskedNoise, y_err: ArrayLike | None, observed: BoolArray
+) -> Noise | AskedNoise | str:
     """The noise where it is given, or how to find it."""
     if y_err is not None:
         if not isinstance(noise_cov, str) or noise_cov != "estimate":
             raise InputError("noise_cov and y_err both give the noise: leave one of them out")
         return noise_from_errors(y_err, observed)
-    if isinstance(noise_cov, Noise | LowRankNoise):
+    if isinstance(noise_cov, Noise | AskedNoise):
         return noise_cov
     if isinstance(noise_cov, str):
+        if noise_cov == "by-group":
+            return GroupNoise()
         if noise_cov not in ("estimate", "sample"):
-            raise InputError(f'noise_cov={noise_cov!r}: give the variance, "estimate" or "sample"')
+            raise InputError(f'noise_cov={noise_cov!r}: give the variance, "estimate", "by-group" or "sample"')
         return noise_cov
     return known_noise(noise_cov, observed)
 

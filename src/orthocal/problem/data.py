@@ -139,6 +139,21 @@ def row_groups(labels: ArrayLike, n: int, name: str | None = None) -> Groups:
     return Groups(own, texts, codes.astype(np.intp))
 
 
+def chosen_groups(data: FieldData, groups: ArrayLike | str | None) -> Groups:
+    """Groups by labels (n,), by the name of the data's own or of an input, or, for None, the data's own."""
+    own = data.groups
+    if groups is None or (isinstance(groups, str) and own is not None and groups == own.name):
+        if own is None:
+            raise InputError("the data have no groups: give the problem groups=, one label a row, or their labels")
+        return own
+    if isinstance(groups, str):
+        if groups not in data.input_names:
+            known = ", ".join((*data.input_names, *(() if own is None else (own.name,))))
+            raise InputError(f"there are no groups {groups!r}: give labels (n,), or one of {known}")
+        return row_groups(data.x[:, data.input_names.index(groups)], data.n, groups)
+    return row_groups(groups, data.n)
+
+
 def _label(value: object) -> str:
     """A label as text; whole numbers without a point."""
     whole = isinstance(value, float | np.floating) and float(value).is_integer()

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array, BoolArray, as_columns, as_floats, is_positive_definite, is_symmetric
 from ..errors import InputError
+from ..findings import Finding
 
 #: a smaller share of a matrix's diagonal is rounding
 ROUNDING = 1e-12
@@ -46,12 +47,18 @@ class Noise:
         Sampled noise starts at ``cov``.
     by_point
         Sigma_i, (n, q, q), where the covariance differs between points.
+    freedom
+        Degrees of freedom of each outcome's estimated variance, whose relative error is sqrt(2 / freedom).
+    remarks
+        What the estimate has found in the data.
     """
 
     cov: Array
     observed: BoolArray
     source: NoiseSource
     by_point: Array | None = None
+    freedom: tuple[float, ...] | None = None
+    remarks: tuple[Finding, ...] = ()
 
     @cached_property
     def whitener(self) -> Array:

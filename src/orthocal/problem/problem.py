@@ -19,7 +19,8 @@ from .data import Groups, field_data
 from .domain import Domain, Rule
 from .minima import Minimum, find_minima, least_squares_minima
 from .noise import Noise, NoiseSource, observed_precision
-from .noise_estimate import LowRankNoise, estimated_noise
+from .noise_estimate import estimated_noise
+from .noise_kinds import AskedNoise
 from .parameters import Distribution, Parameters
 from .simulator import BoundSimulator, Function, GradientKind, Simulator
 
@@ -50,7 +51,9 @@ class Problem:
     noise_cov
         Covariance of the noise: a number, (q,), (q, q) or one matrix a point, (n, q, q); ``"estimate"`` (default)
         for what Gaussian-process regressions of y on x leave; ``oc.LowRankNoise(rank)`` for the same with few factors,
-        for many outcomes; ``"sample"`` to draw it together with theta and the bias, starting from the estimate.
+        for many outcomes; ``oc.GroupNoise(groups)``, or ``"by-group"`` for the problem's groups, for a variance of each
+        group of rows; ``oc.VaryingNoise()`` for one that changes with x; ``"sample"`` to draw it together with theta
+        and the bias, starting from the estimate.
     y_err
         Standard deviation of every cell, a number, (n,) or (n, q), instead of ``noise_cov``: independent errors.
     loss_weight
@@ -74,7 +77,7 @@ class Problem:
         simulator: Function,
         parameters: Mapping[str, Distribution],
         domain: Domain | None = None,
-        noise_cov: ArrayLike | Noise | LowRankNoise = "estimate",
+        noise_cov: ArrayLike | Noise | AskedNoise = "estimate",
         loss_weight: ArrayLike = "noise-precision",
         outcome_names: Sequence[str] | str | None = None,
         input_names: Sequence[str] | str | None = None,
@@ -122,9 +125,11 @@ class Problem:
         """The noise of the field data alone."""
         if isinstance(self._noise_cov, Noise):
             return self._noise_cov
-        low_rank = self._noise_cov if isinstance(self._noise_cov, LowRankNoise) else None
-        estimate = estimated_noise(self.data, self.span, low_rank)
-        return replace(estimate, source=NoiseSource.SAMPLED) if self._noise_cov == "sample" else estimate
+        asked = None if isinstance(self._noise_cov, str) else self._noise_cov
+        estimate = estimated_noise(self.data, self.span, asked)
+        # one covariance of all rows is sampled
+        sampled = replace(estimate, source=NoiseSource.SAMPLED, by_point=None)
+        return sampled if self._noise_cov == "sample" else estimate
 
     @cached_property
     def weight(self) -> Array:

@@ -23,6 +23,8 @@ from ..errors import InputError
 from ..progress import progress_bar
 
 SMOOTHNESSES = (0.5, 1.5, 2.5, np.inf)
+#: length-scale, in spans, below which a process is as rough as noise
+SHORTEST = 0.02
 #: the cost of a likelihood is cubic: the search starts on few points and ends on more
 SEARCH_POINTS, LIKELIHOOD_POINTS = 300, 1000
 
@@ -85,12 +87,13 @@ def jittered_cholesky(matrix: Array) -> tuple[Array, float]:
 
 
 class Hyperparameters(NamedTuple):
-    """sd, lengthscale (d,), noise variance, and which of them ended on a bound of the search."""
+    """sd, lengthscale (d,), noise variance, which of them ended on a bound of the search, and the deviance there."""
 
     sd: float
     lengthscale: Array
     noise_var: float
     at_bound: tuple[str, ...]
+    deviance: float = np.nan
 
 
 #: below these, length-scales in spans and the noise as a share of the variance are improbable where caution is asked
@@ -111,6 +114,9 @@ def fit_hyperparameters(
     lengthscale: Array | None = None,
     noise_var: float | None = None,
     cautious: bool = False,
+    shortest: float = SHORTEST,
+    size: float | None = None,
+    near: Hyperparameters | None = None,
 ) -> Hyperparameters:
     """Hyperparameters by restricted marginal likelihood; those that are given stay as they are.
 
@@ -127,13 +133,19 @@ def fit_hyperparameters(
         (n, r), r may be 0.
     cautious
         With weak priors against short length-scales and little noise: few data may happen to lie on a curve.
+    shortest
+        Length-scale that the search may end at, in spans.
+    size
+        The typical size of z, where its sd is not.
+    near
+        Where to start, if that is known.
     """
-    size = float(np.std(z)) or float(np.max(np.abs(z))) or 1.0
+    size = size or float(np.std(z)) or float(np.max(np.abs(z))) or 1.0
     values = fixed = _given(x, span, sd, lengthscale, noise_var)
     floor = size if noise_var is None else min(size, np.sqrt(noise_var))
-    lower = np.log(np.concatenate([[1e-3 * floor], 0.02 * span, [1e-8 * size**2]]))
+    lower = np.log(np.concatenate([[1e-3 * floor], shortest * span, [1e-8 * size**2]]))
     upper = np.log(np.concatenate([[1e2 * size], 20 * span, [4 * size**2]]))
-    free = np.isnan(fixed)
+    free, deviance = np.isnan(fixed), np.nan
     weak = _weak_priors(z, basis, size, span) if cautious else None
 
     def search(start: Array, points: int) -> tuple[float, Array]:
@@ -146,11 +158,13 @@ def fit_hyperparameters(
             np.log(np.concatenate([[sd_start * size], length_start * span, [noise_start * size**2]]))
             for sd_start, length_start, noise_start in ((1.0, 0.3, 0.1), (0.3, 1.0, 0.5), (1.0, 0.1, 0.02))
         ]
+        if near is not None:
+            starts = [np.log(np.concatenate([[near.sd], near.lengthscale, [near.noise_var]]))]
         # one BLAS thread: the result must not depend on their number
         with threadpool_limits(limits=1, user_api="blas"):
-            values = min((search(start, SEARCH_POINTS) for start in starts), key=lambda found: found[0])[1]
+            deviance, values = min((search(start, SEARCH_POINTS) for start in starts), key=lambda found: found[0])
             if len(x) > SEARCH_POINTS:
-                values = search(values, LIKELIHOOD_POINTS)[1]
+                deviance, values = search(values, LIKELIHOOD_POINTS)
     labels = ["sd", *[f"lengthscale {j + 1}" for j in range(len(span))], "noise"]
     near = free & ((values < lower + 1e-3) | (values > upper - 1e-3))
     return Hyperparameters(
@@ -158,6 +172,7 @@ def fit_hyperparameters(
         lengthscale=np.exp(values[1:-1]),
         noise_var=float(np.exp(values[-1])),
         at_bound=tuple(label for label, flag in zip(labels, near, strict=True) if flag),
+        deviance=deviance,
     )
 
 
@@ -260,10 +275,10 @@ def restricted_precision(covariance: Array, basis: Array) -> tuple[Array, float]
     return P, float(value)
 
 
-def residual_matrix(x: Array, nu: float, fit: Hyperparameters, basis: Array) -> Array:
-    """M with M z = what a regression by the fitted process and the basis leaves of z, (n, n)."""
-    covariance = fit.sd**2 * correlation(x, x, fit.lengthscale, nu) + fit.noise_var * np.eye(len(x))
-    return fit.noise_var * restricted_precision(covariance, _independent(basis))[0]
+def residual_precision(x: Array, nu: float, fit: Hyperparameters, basis: Array, relative_var: Array) -> Array:
+    """P, (n, n), of a regression by the fitted process and the basis; noise_var P z is what it leaves of z."""
+    covariance = fit.sd**2 * correlation(x, x, fit.lengthscale, nu) + fit.noise_var * np.diag(relative_var)
+    return restricted_precision(covariance, _independent(basis))[0]
 
 
 def _independent(basis: Array) -> Array:

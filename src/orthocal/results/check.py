@@ -295,10 +295,14 @@ def _noise(record: Record, notes: Notes) -> Iterator[Finding]:
         advice = "some combination of the outcomes would be known almost exactly: give noise_cov, or variances alone"
         yield Finding("problem", "noise", message, advice)
     if notes.noise_source is not NoiseSource.KNOWN:
-        sd = ", ".join(f"{value:.3g}" for value in np.sqrt(np.diag(covariance)))
         estimated = notes.noise_source is NoiseSource.ESTIMATED
         how = "estimated from the data" if estimated else "sampled with theta, with the mean"
+        # the relative error of a variance is sqrt(2 / freedom)
+        errors = [1 / np.sqrt(2 * f) for f in notes.noise_freedom or ()] if estimated else []
+        known = [f" ± {sd * error:.1g}" for sd, error in zip(sds, errors, strict=False)] or [""] * len(sds)
+        sd = ", ".join(f"{value:.3g}{error}" for value, error in zip(sds, known, strict=True))
         yield Finding("note", "noise", f"its standard deviation was {how}: {sd}")
+    yield from notes.noise_remarks
     observed = ~np.isnan(record.y)
     projected = record.projection in (ProjectionKind.FUNCTIONAL, ProjectionKind.FINITE)
     for misfit, count in zip(misfits(record), observed.sum(axis=0), strict=True):

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from ..findings import Finding
 from ..methods.base import RunNotes
 from ..problem.noise import NoiseSource
 from ..problem.simulator import GradientKind
@@ -29,6 +30,8 @@ class Notes(RunNotes):
         Parameters whose best fit lies on a bound.
     misfit
         The loss of the best fit, in units of what the noise alone would make of it.
+    noise_freedom, noise_remarks
+        Of noise that was estimated: degrees of freedom for each outcome, and what was found in the data.
     """
 
     seconds: float = 0.0
@@ -47,6 +50,8 @@ class Notes(RunNotes):
     domain_given: bool = True
     domain: str = ""
     noise_source: NoiseSource = NoiseSource.KNOWN
+    noise_freedom: tuple[float, ...] | None = None
+    noise_remarks: tuple[Finding, ...] = ()
 
     def written(self) -> str:
         """As JSON."""
@@ -59,7 +64,8 @@ class Notes(RunNotes):
         # version 0.1 wrote a memory only where it had looked for one
         stored.setdefault("remembers", "theta_memory" in stored)
         known = {one.name: stored[one.name] for one in fields(cls) if one.name in stored}
-        for name in ("bias", "curvature_factors", "on_bound"):
+        known["noise_remarks"] = tuple(Finding(*one) for one in known.get("noise_remarks", ()))
+        for name in ("bias", "curvature_factors", "on_bound", "noise_freedom"):
             if known.get(name) is not None:
                 known[name] = tuple(known[name])
         for name, kind in (("gradient_kind", GradientKind), ("noise_source", NoiseSource)):

@@ -1,0 +1,317 @@
+"""The noise of one outcome: what a Gaussian-process regression on x leaves.
+
+    z ~ N(B beta, sd^2 k(x, x) + var diag(s)),  var by restricted likelihood, s = 1 where nothing else is known
+
+A row far from what all others predict gets a variance of its own (the variance-shift outlier model of Cook, Holschuh
+and Weisberg 1982): one bad value neither swells the variance nor makes a curve through all points look likely. Rows of
+groups, or along x, have s by Fisher scoring of the same likelihood.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from ..arrays import Array, IntArray
+from ..errors import InputError
+from ..regression.gaussian_process import (
+    LIKELIHOOD_POINTS,
+    SHORTEST,
+    Hyperparameters,
+    correlation,
+    fit_hyperparameters,
+    residual_precision,
+    sample_of_points,
+)
+from .data import FieldData
+from .varying_variance import Scored, VarianceModel, scored
+
+#: smoothness of the regressions
+NU = 2.5
+#: noise of a smaller share of the variance may be none at all
+LITTLE_NOISE = 1e-5
+#: share of Gaussian data sets in which some row is taken for an outlier
+FALSE_ALARM = 0.001
+#: share of the rows that may be outliers: more are heavy tails
+MOST_OUTLIERS = 0.1
+#: distance, in sds of its own, at which an outlier's variance is still too small
+UNSETTLED = 1.2
+#: shorter length-scales, in spans, may come from an outlier that the curve goes through
+SUSPECT_LENGTH, SMOOTH_LENGTH = 0.25, 0.5
+#: degrees of freedom of replicates that say more than the regression, and how improbable a difference by chance is
+LEAST_PURE, CONTRADICTION = 5, 0.001
+#: rounds between the variances of rows and the hyperparameters, steps in each, and the change that ends them
+ROUNDS, STEPS, SETTLED = 8, 5, 0.02
+
+
+class Outlier(NamedTuple):
+    """A row, and its distance from what the other rows predict, in sds."""
+
+    row: int
+    distance: float
+
+
+@dataclass(frozen=True)
+class PureError:
+    """What replicates say alone.
+
+    Attributes
+    ----------
+    var, freedom
+        The variance within them, of scaled values, and its degrees of freedom.
+    ratio
+        Its root in units of the regression's.
+    unevenness
+        p-value of equal variances at all replicated points, None where that cannot be said.
+    used
+        Whether it contradicts the regression, and was taken instead.
+    """
+
+    var: float
+    freedom: int
+    ratio: float
+    unevenness: float | None
+    used: bool
+
+
+class Regression(NamedTuple):
+    """What the regression of one outcome leaves.
+
+    Attributes
+    ----------
+    noise_var
+        That of a typical row, in the outcome's unit squared.
+    relative_var
+        Of every row of the data, (n,).
+    freedom
+        Degrees of freedom of ``noise_var``: its relative error is sqrt(2 / freedom).
+    rows, residual, matrix
+        For the correlation with other outcomes: rows (m,), the whitened residual there and M (m, m) with
+        residual = M e for whitened noise e.
+    """
+
+    noise_var: float
+    relative_var: Array
+    freedom: float
+    rows: IntArray
+    residual: Array
+    matrix: Array
+    outliers: tuple[Outlier, ...]
+    pure: PureError | None
+
+
+class _Series(NamedTuple):
+    """Inputs (n, d) and values (n,) of an outcome, centred and scaled, and the rows that are looked at one by one."""
+
+    x: Array
+    z: Array
+    trend: Array
+    span: Array
+    seen: IntArray
+
+    def size(self, relative: Array) -> float:
+        """The sd of the values; outliers count as little as they say."""
+        if (relative == relative[0]).all():
+            return float(np.std(self.z))
+        middle = np.average(self.z, weights=1 / relative)
+        return float(np.sqrt(np.average((self.z - middle) ** 2, weights=1 / relative)))
+
+    def fit(
+        self,
+        relative: Array,
+        shortest: float = SHORTEST,
+        cautious: bool = True,
+        near: Hyperparameters | None = None,
+    ) -> Hyperparameters:
+        return fit_hyperparameters(
+            self.x,
+            self.z,
+            NU,
+            span=self.span,
+            basis=self.trend,
+            relative_var=relative,
+            cautious=cautious,
+            shortest=shortest,
+            size=self.size(relative),
+            near=near,
+        )
+
+    def precision(self, fit: Hyperparameters, relative: Array) -> Array:
+        seen = self.seen
+        return residual_precision(self.x[seen], NU, fit, trend_of(self.x[seen]), relative[seen])
+
+    def mean(self, fit: Hyperparameters, relative: Array) -> Array:
+        """What the regression predicts at every row, (n,)."""
+        seen = self.seen
+        left = self.precision(fit, relative) @ self.z[seen]
+        process = fit.sd**2 * correlation(self.x, self.x[seen], fit.lengthscale, NU) @ left
+        rest = self.z[seen] - process[seen] - fit.noise_var * relative[seen] * left
+        return np.asarray(process + self.trend @ np.linalg.lstsq(self.trend[seen], rest, rcond=None)[0])
+
+
+class _Fit(NamedTuple):
+    """Hyperparameters, relative variances (n,) and the outliers among the rows, best described with a cost each."""
+
+    hyper: Hyperparameters
+    relative: Array
+    outliers: tuple[Outlier, ...]
+
+    @property
+    def cost(self) -> float:
+        n = len(self.relative)
+        return self.hyper.deviance + len(self.outliers) * _worth(float(stats.norm.isf(FALSE_ALARM / 2 / n)) ** 2)
+
+
+def regression(data: FieldData, k: int, span: Array, model: VarianceModel | None = None) -> Regression:
+    """Regress outcome k on x; replicated x sharpen the variance by themselves."""
+    shared = sample_of_points(data.n, LIKELIHOOD_POINTS)
+    rows = shared[data.observed[shared, k]]
+    everything = np.flatnonzero(data.observed[:, k])
+    x, values = data.x[everything], data.y[everything, k]
+    n, d = x.shape
+    label = "" if data.q == 1 else f" of {data.outcome_names[k]}"
+    if n < d + 4:
+        raise InputError(f"{n} observations{label} are too few to estimate the noise: give its variance as noise_cov")
+    centre, unit = float(values.mean()), float(np.std(values)) or 1.0
+    series = _Series(x, (values - centre) / unit, trend_of(x), span, np.searchsorted(everything, np.sort(rows)))
+    found = _robust(series, np.ones(n)) if model is None else _with_model(series, model, everything)
+    fit, relative = found.hyper, found.relative
+    if (
+        fit.noise_var < LITTLE_NOISE * series.size(relative) ** 2
+        and "noise" in series.fit(relative, cautious=False).at_bound
+    ):
+        raise InputError(
+            f"the noise variance{label} cannot be estimated from these data (y follows a curve without scatter, or is "
+            "constant): give it as noise_cov"
+        )
+    pure = _pure_error(x, series.z, relative, fit.noise_var)
+    root = np.sqrt(relative[series.seen])
+    matrix = fit.noise_var * np.outer(root, root) * series.precision(fit, relative)
+    whole = np.ones(data.n)
+    whole[everything] = relative
+    used = pure is not None and pure.used
+    return Regression(
+        noise_var=(pure.var if pure is not None and used else fit.noise_var) * unit**2,
+        relative_var=whole,
+        freedom=float(pure.freedom) if pure is not None and used else float(np.sum(matrix**2)),
+        rows=everything[series.seen],
+        residual=matrix @ (series.z[series.seen] / root),
+        matrix=matrix,
+        outliers=tuple(Outlier(int(everything[one.row]), one.distance) for one in found.outliers),
+        pure=pure,
+    )
+
+
+def trend_of(x: Array) -> Array:
+    """A constant and the inputs that vary, (n, r)."""
+    width = np.ptp(x, axis=0)
+    centred = (x - x.mean(axis=0)) / np.where(width > 0, width, 1.0)
+    trend = np.column_stack([np.ones(len(x)), centred[:, width > 0]])
+    return trend if np.linalg.matrix_rank(trend) == trend.shape[1] else trend[:, :1]
+
+
+def _robust(series: _Series, relative: Array) -> _Fit:
+    """The regression with a variance of its own for each outlier, from all rows and from a smooth curve."""
+    plain = _with_outliers(series, relative, SHORTEST)
+    if np.min(plain.hyper.lengthscale / series.span) > SUSPECT_LENGTH:
+        return plain
+    smooth = _with_outliers(series, relative, SMOOTH_LENGTH)
+    if not smooth.outliers:
+        return plain
+    # the outliers of the smooth curve, with a curve that may be rough again
+    smooth = smooth._replace(hyper=series.fit(smooth.relative))
+    return min(plain, smooth, key=lambda one: one.cost)
+
+
+def _with_outliers(series: _Series, relative: Array, shortest: float) -> _Fit:
+    """Take the row that is furthest from what the others predict as an outlier, until none is far."""
+    relative, rows = relative.copy(), list[int]()
+    hyper = series.fit(relative, shortest)
+    most = max(1, int(MOST_OUTLIERS * len(relative)))
+    for _ in range(2 * most):
+        P = series.precision(hyper, relative)
+        diagonal = np.diag(P)
+        distance = np.abs(P @ series.z[series.seen]) / np.sqrt(diagonal)
+        others = np.where(np.isin(series.seen, rows), 0.0, distance)
+        freedom = float(np.sum(hyper.noise_var * relative[series.seen] * diagonal)) - len(rows)
+        worst = int(np.argmax(others))
+        new = len(rows) < most and _far(others[worst], freedom, len(others))
+        places = np.flatnonzero(np.isin(series.seen, rows)).tolist()
+        if not new and (not places or np.max(distance[places]) < UNSETTLED):
+            break
+        rows += [int(series.seen[worst])] * new
+        # the variances at which their distances are what is to be expected
+        for place in (*places, *[worst] * new):
+            change = (distance[place] ** 2 - 1) / (diagonal[place] * hyper.noise_var)
+            relative[series.seen[place]] = max(relative[series.seen[place]] + change, 1.0)
+        hyper = series.fit(relative, shortest)
+    return _Fit(hyper, relative, tuple(Outlier(row, float(np.sqrt(relative[row]))) for row in rows))
+
+
+def _far(distance: float, freedom: float, n: int) -> bool:
+    """Whether the largest of n distances, in sds that were estimated with it, is improbable."""
+    if freedom < 2:
+        return False
+    if distance**2 >= freedom:
+        return True
+    own = distance * np.sqrt((freedom - 1) / (freedom - distance**2))
+    return bool(stats.t.sf(own, freedom - 1) < FALSE_ALARM / 2 / n)
+
+
+def _worth(square: float) -> float:
+    """By how much a variance of its own lowers the deviance of a row at a squared distance."""
+    return float(square - 1 - np.log(square))
+
+
+def _with_model(series: _Series, model: VarianceModel, rows: IntArray) -> _Fit:
+    """The regression with variances by a model, and outliers beside it."""
+    found = _robust(series, _varied(series, np.ones(len(rows)), model, rows))
+    own = np.ones(len(rows))
+    own[[one.row for one in found.outliers]] = [one.distance**2 for one in found.outliers]
+    # once more, without what the outliers did to it
+    relative = own * _varied(series, own, model, rows) if found.outliers else found.relative
+    return _Fit(series.fit(relative), relative, found.outliers)
+
+
+def _varied(series: _Series, own: Array, model: VarianceModel, rows: IntArray) -> Array:
+    """Relative variances (n,) by a model of their logarithms, beside factors of the rows' ``own``."""
+    now, level, seen = Scored(np.zeros(len(model.penalty)), 1.0), np.zeros(len(rows)), series.seen
+    hyper: Hyperparameters | None = None
+    for _ in range(ROUNDS):
+        relative = np.exp(level) * own
+        hyper, before = series.fit(relative, near=hyper), level
+        C = model.columns(rows, series.mean(hyper, relative))
+        for _ in range(STEPS):
+            relative = np.exp(C @ now.coefficients) * own
+            P, variances = series.precision(hyper, relative), hyper.noise_var * relative[seen]
+            now = scored(model, now, C[seen], variances, P, series.z[seen])
+        level = C @ now.coefficients
+        # the common level is that of the noise; the columns of each row add up to a whole number
+        middle = level.mean()
+        now, level = now._replace(coefficients=now.coefficients - middle / C[0].sum()), level - middle
+        if np.max(np.abs(level - before)) < SETTLED:
+            break
+    return np.asarray(np.exp(level))
+
+
+def _pure_error(x: Array, z: Array, relative: Array, noise_var: float) -> PureError | None:
+    """What replicates say of the variance alone; it is used where it contradicts the regression."""
+    _, place, counts = np.unique(x, axis=0, return_inverse=True, return_counts=True)
+    place = place.ravel()
+    freedom = len(x) - len(counts)
+    if freedom < 1:
+        return None
+    weight = 1 / relative
+    means = np.bincount(place, weight * z) / np.bincount(place, weight)
+    squares = np.bincount(place, weight * (z - means[place]) ** 2)
+    var = float(squares.sum() / freedom)
+    tail = stats.chi2.cdf(freedom * var / noise_var, freedom)
+    used = freedom >= LEAST_PURE and min(tail, 1 - tail) < CONTRADICTION / 2 and var > 0
+    sets = [(z / np.sqrt(relative))[place == one] for one in np.flatnonzero(counts > 2)]
+    unevenness = float(stats.levene(*sets, center="median")[1]) if len(sets) > 1 else np.nan
+    return PureError(
+        var, freedom, float(np.sqrt(var / noise_var)), unevenness if np.isfinite(unevenness) else None, bool(used)
+    )
