@@ -125,6 +125,7 @@ def _notes(problem: Problem, drawn: Draws) -> Notes:
         noise_source=problem.noise.source,
         noise_freedom=problem.noise.freedom,
         noise_remarks=problem.noise.remarks,
+        noise_smooth=problem.noise.smooth,
     )
 
 

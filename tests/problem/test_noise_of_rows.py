@@ -257,3 +257,15 @@ def test_check_names_outliers_and_says_how_well_the_noise_is_known():
     assert " ± " in text
     # at the true value, although the error of one row is twenty sds
     assert abs(float(posterior.data["posterior"]["a"].mean()) - 1) < 0.1
+
+
+def test_predictions_have_the_noise_of_their_neighbours(tmp_path):
+    rng = np.random.default_rng(14)
+    x = np.sort(rng.random(80))
+    y = x + 0.01 * np.exp(3 * x) * rng.standard_normal(80)
+    problem = oc.Problem(x, y, lambda x, t: t[0] * x, {"a": PRIOR}, noise_cov=oc.VaryingNoise())
+    oc.calibrate(problem, "none", draws=500, chains=2, seed=1, progress=False).save(tmp_path / "fit.nc")
+    loaded = oc.load(tmp_path / "fit.nc", simulator=lambda x, t: t[0] * x)
+    sds = loaded.predict([0.02, 0.98])["observation"].std(("chain", "draw")).values.ravel()
+    # a factor of 18 is true
+    assert 8 < sds[1] / sds[0] < 40

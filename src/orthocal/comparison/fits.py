@@ -100,7 +100,7 @@ def run_methods(
 def _scored(fit: Posterior, problem: Problem, rows: BoolArray) -> HeldOut:
     """Scores of the rows that a fit has not seen."""
     predicted = fit.predict(problem.data.x[rows])
-    roots = fit.record.noise_roots(predicted["draw"].values)
+    roots = fit.record.noise_roots(predicted["draw"].values, problem.data.x[rows])
     if problem.noise.by_point is not None:
         # predictions at new points have the noise of a typical one, but these points' own is known
         roots = np.linalg.cholesky(problem.noise.by_point[rows])

@@ -20,7 +20,7 @@ from ..kernels import HMC, AdaptiveMetropolis, Kernel, Laplace, Slice
 from ..losses import Chosen, Huber
 from ..methods import Joint, Method, Projected, method_by_name
 from ..problem.domain import Box, Domain, Points
-from ..problem.noise_kinds import LowRankNoise
+from ..problem.noise_kinds import Along, GroupNoise, LowRankNoise, VaryingNoise
 from ..problem.problem import STARTS, Problem
 from ..problem.simulator import Simulator
 from ..runs.table import RunTable
@@ -68,8 +68,12 @@ class DomainSection(Section):
 
 
 class NoiseSection(Section):
-    cov: float | list[float] | list[list[float]] | Literal["estimate", "sample"] = "estimate"
+    """The noise; ``rank``, ``groups`` and ``varying`` are kinds of an estimate."""
+
+    cov: float | list[float] | list[list[float]] | Literal["estimate", "by-group", "sample"] = "estimate"
     rank: int | None = None
+    groups: str | None = None
+    varying: Along | None = None
 
 
 class LossSection(Section):
@@ -232,11 +236,15 @@ def _noise(config: ProblemFile) -> Any:
     noise = config.noise
     if config.data.y_err is not None and config.noise != NoiseSection():
         raise ConfigError("data.y_err and [noise] both give the noise: leave one of them out")
-    if noise.rank is None:
+    kinds = {"rank": LowRankNoise, "groups": GroupNoise, "varying": VaryingNoise}
+    asked = [name for name in kinds if getattr(noise, name) is not None]
+    if not asked:
         return noise.cov
+    if len(asked) > 1:
+        raise ConfigError(f"[noise] has {' and '.join(asked)}: give one of them")
     if noise.cov != "estimate":
-        raise ConfigError('noise.rank goes with cov = "estimate"')
-    return LowRankNoise(noise.rank)
+        raise ConfigError(f'noise.{asked[0]} goes with cov = "estimate"')
+    return kinds[asked[0]](getattr(noise, asked[0]))
 
 
 def _domain(config: DomainSection | None, folder: Path) -> Domain | None:

@@ -51,6 +51,9 @@ class Noise:
         Degrees of freedom of each outcome's estimated variance, whose relative error is sqrt(2 / freedom).
     remarks
         What the estimate has found in the data.
+    smooth
+        Whether the differences between points are those of a function of x, so that new points are like their
+        neighbours.
     """
 
     cov: Array
@@ -59,6 +62,7 @@ class Noise:
     by_point: Array | None = None
     freedom: tuple[float, ...] | None = None
     remarks: tuple[Finding, ...] = ()
+    smooth: bool = False
 
     @cached_property
     def whitener(self) -> Array:

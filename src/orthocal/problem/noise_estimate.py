@@ -46,6 +46,7 @@ def estimated_noise(data: FieldData, span: Array, asked: AskedNoise | None = Non
         None if (factor == 1).all() else factor[:, :, None] * cov * factor[:, None, :],
         freedom=tuple(one.freedom for one in regressions),
         remarks=tuple(remark for k, one in enumerate(regressions) for remark in remarks(data, k, one)),
+        smooth=isinstance(asked, VaryingNoise),
     )
 
 

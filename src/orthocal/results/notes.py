@@ -30,8 +30,9 @@ class Notes(RunNotes):
         Parameters whose best fit lies on a bound.
     misfit
         The loss of the best fit, in units of what the noise alone would make of it.
-    noise_freedom, noise_remarks
-        Of noise that was estimated: degrees of freedom for each outcome, and what was found in the data.
+    noise_freedom, noise_remarks, noise_smooth
+        Of noise that was estimated: degrees of freedom for each outcome, what was found in the data, and whether its
+        differences between points are those of a function of x.
     """
 
     seconds: float = 0.0
@@ -52,6 +53,7 @@ class Notes(RunNotes):
     noise_source: NoiseSource = NoiseSource.KNOWN
     noise_freedom: tuple[float, ...] | None = None
     noise_remarks: tuple[Finding, ...] = ()
+    noise_smooth: bool = False
 
     def written(self) -> str:
         """As JSON."""

@@ -51,7 +51,7 @@ class Predictor(NamedTuple):
             bias = bias - model
         if self.record.drawn is Drawn.RESIDUAL:
             bias = bias + self.simulator.required(x_new, self.record.constant("theta_tilde")) - model
-        return _dataset(self.record, x_new, model, bias, self.record.noise_roots(keep), keep, rng)
+        return _dataset(self.record, x_new, model, bias, self.record.noise_roots(keep, x_new), keep, rng)
 
     def _projected(self, x_new: Array, keep: IntArray, rng: np.random.Generator) -> Array:
         """b at x_new after projection, whitened, (c, s, m, q)."""
@@ -120,7 +120,7 @@ def prediction_at_data(record: Record, keep: IntArray, rng: np.random.Generator)
     """The same at the data points, from the stored draws alone."""
     model, bias = (record.values("posterior", name)[:, keep] for name in ("model", "bias"))
     own = record.noise_by_point
-    roots = record.noise_roots(keep) if own is None else np.linalg.cholesky(own)
+    roots = record.noise_roots(keep, record.x) if own is None else np.linalg.cholesky(own)
     return _dataset(record, record.x, model, bias, roots, keep, rng)
 
 

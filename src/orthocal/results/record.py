@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy.spatial import cKDTree
 
 from ..arrays import Array, IntArray
 from ..errors import InputError
@@ -204,9 +205,14 @@ class Record:
         sampled = self.sampled_noise
         return self.constant("noise_cov") if sampled is None else np.asarray(sampled.mean(axis=(0, 1)))
 
-    def noise_roots(self, keep: IntArray) -> Array:
-        """R with R R' = Sigma_F: (q, q), or (c, s, 1, q, q) where it was sampled."""
-        sampled = self.sampled_noise
+    def noise_roots(self, keep: IntArray, x_new: Array) -> Array:
+        """R with R R' = Sigma_F at x_new (m, d): (q, q), (m, q, q), or (c, s, 1, q, q) where it was sampled."""
+        sampled, own = self.sampled_noise, self.noise_by_point
+        if sampled is None and own is not None and self.notes.noise_smooth:
+            lower, upper = self.constant("domain")
+            span = np.where(upper > lower, upper - lower, 1.0)
+            nearest = np.asarray(cKDTree(self.x / span).query(x_new / span)[1])
+            return np.linalg.cholesky(own[nearest])
         if sampled is None:
             return np.linalg.cholesky(self.constant("noise_cov"))
         return np.linalg.cholesky(sampled[:, keep])[:, :, None]
@@ -215,7 +221,9 @@ class Record:
     def noise(self) -> Noise:
         """The noise that the run began with."""
         source = self.notes.noise_source
-        return Noise(self.constant("noise_cov"), ~np.isnan(self.y), source, self.noise_by_point)
+        return Noise(
+            self.constant("noise_cov"), ~np.isnan(self.y), source, self.noise_by_point, smooth=self.notes.noise_smooth
+        )
 
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
         """One row a parameter: mean, sd, equal-tailed interval, effective sample sizes and R-hat."""
