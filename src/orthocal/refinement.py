@@ -106,13 +106,15 @@ def _candidates(posterior: Posterior, draws: Array, rng: np.random.Generator) ->
 
 def _influence(posterior: Posterior, emulator: ComponentEmulator, x: Array, draws: Array) -> list[Array]:
     """How far an error of one sd of each component moves theta, in posterior sds: (p, r) for each outcome."""
-    gradient = emulator.gradient(x, draws.mean(axis=0))
+    transforms, centre = posterior.record.transforms, draws.mean(axis=0)
+    slope = transforms.slope(emulator(x, centre)) if transforms else np.ones(posterior.record.y.shape)
+    gradient = slope[:, :, None] * emulator.gradient(x, centre)
     observed = ~np.isnan(posterior.record.y)
     weight = np.linalg.inv(posterior.record.noise_cov)
     # missing cells say nothing
     weighted = np.einsum("nkp,kl,nl->nlp", gradient * observed[:, :, None], weight, observed)
     gram = np.einsum("nlp,nlr->pr", weighted, gradient)
-    projector = np.linalg.solve(gram, weighted.reshape(-1, gram.shape[0]).T).reshape(len(gram), *observed.shape)
+    projector = np.linalg.solve(gram, weighted.reshape(-1, gram.shape[0]).T).reshape(len(gram), *observed.shape) * slope
     sd = draws.std(axis=0)
     if not (sd > 0).all():
         raise InputError("the posterior has no spread in a parameter: there is nothing to reduce")

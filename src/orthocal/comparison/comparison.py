@@ -15,6 +15,7 @@ from ..errors import InputError
 from ..methods import Method
 from ..problem.problem import Problem
 from ..progress import progress_shown
+from ..results.likelihood import require_density
 from .fits import prepared, run_methods, split_rows
 from .tables import Compared
 from .words import assumptions, labelled, remarks
@@ -124,6 +125,8 @@ def compare(
     chosen = labelled(methods)
     check_lengths(draws, chains, warmup, seed)
     _check_folds(problem.data.n, folds, fold_draws)
+    if loo:
+        require_density(problem.data.transforms, problem.data.native_y)
     short = min(draws, FOLD_DRAWS) if fold_draws is None else fold_draws
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0])

@@ -99,7 +99,7 @@ def run_methods(
 
 def _scored(fit: Posterior, problem: Problem, rows: BoolArray) -> HeldOut:
     """Scores of the rows that a fit has not seen."""
-    predicted = fit.predict(problem.data.x[rows])
+    predicted = fit.predict(problem.data.x[rows], scale="transformed")
     roots = fit.record.noise_roots(predicted["draw"].values, problem.data.x[rows])
     if problem.noise.by_point is not None:
         # predictions at new points have the noise of a typical one, but these points' own is known
@@ -107,8 +107,8 @@ def _scored(fit: Posterior, problem: Problem, rows: BoolArray) -> HeldOut:
     # drawn anew, from the fold's seed: all methods get the same noise, and chance does not set them apart
     rng = np.random.default_rng(np.random.SeedSequence(fit.record.seed, spawn_key=(1,)))
     noise = np.einsum("...ij,...j->...i", roots, rng.standard_normal(predicted["mean"].shape))
-    y = problem.data.y[rows]
-    draws = (predicted[name].values + noise for name in ("mean", "model"))
+    y = problem.data.native_y[rows]
+    draws = (problem.data.transforms.inverse(predicted[name].values + noise) for name in ("mean", "model"))
     return HeldOut(*(cell_scores(one.reshape(-1, *y.shape), y) for one in draws))
 
 

@@ -174,6 +174,8 @@ def _check(problems: Mapping[str, Problem]) -> None:
             raise InputError(f"{name!r} is {type(problem).__name__}: give an oc.Problem")
     (first_name, first), *others = problems.items()
     for name, other in others:
+        if first.data.transforms != other.data.transforms:
+            raise InputError(f"{first_name!r} and {name!r} differ in their transform: distances are on its scale")
         pairs = {
             "x": (first.data.x, other.data.x),
             "y": (first.data.y, other.data.y),

@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import pandas as pd
 from pydantic import ConfigDict, Field
 
 from ..comparison.comparison import METHODS
@@ -45,6 +46,8 @@ class DataSection(Section):
     x: Names
     y: Names
     y_err: Names | None = None
+    transform: str | list[str | None] | dict[str, str] | None = None
+    x_err: float | list[float] | Names | None = None
 
 
 class SimulatorSection(Section):
@@ -156,6 +159,8 @@ def build_problem(config: ProblemFile, folder: Path) -> Problem:
         loss_weight=config.loss.weight,
         starts=config.sampling.starts,
         emulator_error=config.simulator.error,
+        transform=config.data.transform,
+        x_err=_input_errors(config.data.x_err, table, file),
     )
 
 
@@ -245,6 +250,13 @@ def _noise(config: ProblemFile) -> Any:
     if noise.cov != "estimate":
         raise ConfigError(f'noise.{asked[0]} goes with cov = "estimate"')
     return kinds[asked[0]](getattr(noise, asked[0]))
+
+
+def _input_errors(x_err: float | list[float] | list[str] | None, table: pd.DataFrame, file: str) -> Any:
+    """Numbers as they are, names as columns of the data."""
+    if isinstance(x_err, list) and all(isinstance(one, str) for one in x_err):
+        return columns_of(table, [str(one) for one in x_err], file).to_numpy()
+    return x_err
 
 
 def _domain(config: DomainSection | None, folder: Path) -> Domain | None:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array, BoolArray, as_floats, is_positive_definite, is_symmetric
+from ..arrays import Array, BoolArray, as_columns, as_floats, is_positive_definite, is_symmetric
 from ..errors import InputError
+from .data import FieldData
 from .domain import Box
 from .emulator import EmulatorLike
 from .noise import Noise, known_noise, noise_from_errors
@@ -32,6 +33,24 @@ def checked_noise(
             raise InputError(f'noise_cov={noise_cov!r}: give the variance, "estimate", "by-group" or "sample"')
         return noise_cov
     return known_noise(noise_cov, observed)
+
+
+def transformed_errors(y_err: ArrayLike | None, data: FieldData) -> ArrayLike | None:
+    """T'(y_i) y_err: errors of y on the transformed scale, to first order."""
+    if y_err is None or not data.transforms:
+        return y_err
+    # in the user's own numbers first
+    noise_from_errors(y_err, data.observed)
+    slope = data.transforms.slope(data.native_y)
+    endless = np.argwhere(np.isinf(slope))
+    if len(endless):
+        row, k = endless[0]
+        label = data.transforms.labels(data.outcome_names)[k]
+        raise InputError(
+            f"{data.outcome_names[k]} is {data.native_y[row, k]:g} in row {row}, where y_err has no counterpart on the "
+            f"scale of {label}: give noise_cov on that scale instead, 0.25 for counts"
+        )
+    return slope * (as_floats(y_err, "y_err") if np.ndim(y_err) == 0 else as_columns(y_err, "y_err"))
 
 
 def check_emulator(emulator: EmulatorLike | None, names: tuple[str, ...], emulator_error: bool, noise_cov: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array, BoolArray, IntArray, Names, as_columns, as_floats, checked_names
 from ..errors import InputError
+from .transforms import Chosen, Transforms, check_outcomes, chosen_transforms
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,15 @@ class FieldData:
     x
         Inputs, (n, d).
     y
-        Outcomes, (n, q); NaN where a cell is missing.
+        Outcomes, (n, q), on the transformed scale; NaN where a cell is missing.
     input_names, outcome_names
         One name a column.
     flat_x
         Whether the user gave ``x`` as a vector: the simulator is then called with vectors too.
+    native_y
+        Outcomes as they were given; ``y`` itself where nothing is transformed.
+    transforms
+        From ``native_y`` to ``y``.
     groups
         Which rows belong together, where the user said so.
     """
@@ -68,7 +73,9 @@ class FieldData:
     input_names: tuple[str, ...]
     outcome_names: tuple[str, ...]
     flat_x: bool
+    native_y: Array
     groups: Groups | None = None
+    transforms: Transforms = field(default_factory=Transforms)
 
     @cached_property
     def observed(self) -> BoolArray:
@@ -86,6 +93,12 @@ class FieldData:
     @property
     def q(self) -> int:
         return int(self.y.shape[1])
+
+    def transformed(self, transform: Chosen) -> FieldData:
+        """The same data with y on another scale."""
+        transforms = chosen_transforms(transform, self.outcome_names)
+        check_outcomes(transforms, self.native_y, self.outcome_names)
+        return replace(self, y=transforms.forward(self.native_y), transforms=transforms)
 
 
 def field_data(
@@ -114,6 +127,7 @@ def field_data(
         outcome_names=names,
         flat_x=np.ndim(x) == 1,
         groups=groups if groups is None or isinstance(groups, Groups) else row_groups(groups, len(inputs)),
+        native_y=outcomes,
     )
 
 

@@ -13,16 +13,18 @@ from threadpoolctl import threadpool_limits
 from ..arrays import Array, BoolArray, IntArray, as_floats
 from ..errors import IdentifiabilityError, InputError
 from ..projection import Sensitivity, gram_matrix, quadrature_error, sensitivity
-from .arguments import bounding_box, check_emulator, checked_noise, checked_weight
+from .arguments import bounding_box, check_emulator, checked_noise, checked_weight, transformed_errors
 from .best_fit import Criterion
 from .data import Groups, field_data
 from .domain import Domain, Rule
+from .input_errors import InputErrors, added_noise, checked_x_err, input_errors
 from .minima import Minimum, find_minima, least_squares_minima
 from .noise import Noise, NoiseSource, observed_precision
 from .noise_estimate import estimated_noise
 from .noise_kinds import AskedNoise
 from .parameters import Distribution, Parameters
 from .simulator import BoundSimulator, Function, GradientKind, Simulator
+from .transforms import Chosen
 
 #: starts of the search for theta_tilde
 STARTS = 32
@@ -68,6 +70,16 @@ class Problem:
     groups
         Which rows belong together: one label a row, (n,), numbers or text, for instance the curve or the specimen that
         it was measured on. A pandas series gives them its name.
+    transform
+        ``"log"``, ``"sqrt"`` or ``"logit"`` of the outcomes: one for all, one or None for each, or name -> transform.
+        Data and simulator are transformed, and noise, bias and loss live on that scale, T(y_i) = T(f(x_i, theta)) +
+        b(x_i) + e_i; predictions come back on the outcome's own. ``y_err`` is on the scale of y as always and carried
+        over to first order, T'(y_i) y_err; ``noise_cov`` is the covariance of T(y).
+    x_err
+        Standard deviations of independent errors of x, a number, (d,) or (n, d); it needs ``noise_cov`` or ``y_err``,
+        because estimated noise contains them already. To first order they add sum_j g_j g_j' s_j^2 with
+        g_j = df/dx_j at theta_tilde to the noise of every point. They change neither W nor theta_tilde: W says what
+        theta* means, which must not depend on how well x is known, nor on a fit that itself depends on W.
     """
 
     def __init__(
@@ -85,10 +97,14 @@ class Problem:
         y_err: ArrayLike | None = None,
         emulator_error: bool = False,
         groups: ArrayLike | Groups | None = None,
+        transform: Chosen = None,
+        x_err: ArrayLike | None = None,
     ) -> None:
-        self.data = field_data(x, y, input_names, outcome_names, groups)
+        self.data = field_data(x, y, input_names, outcome_names, groups).transformed(transform)
         self.parameters = Parameters(parameters)
-        self.simulator = BoundSimulator(simulator, self.parameters.support, self.data.q, self.data.flat_x)
+        self.simulator = BoundSimulator(
+            simulator, self.parameters.support, self.data.q, self.data.flat_x, self.data.transforms
+        )
         check_emulator(self.simulator.emulator, self.parameters.names, emulator_error, noise_cov)
         self._emulator = self.simulator.emulator if emulator_error else None
         cells = int(self.data.observed.sum())
@@ -102,23 +118,36 @@ class Problem:
         self.domain_given = domain is not None
         self.domain = bounding_box(self.data.x) if domain is None else domain
         self.domain.check(self.data.x)
-        self._noise_cov = checked_noise(noise_cov, y_err, self.data.observed)
+        self._noise_cov = checked_noise(noise_cov, transformed_errors(y_err, self.data), self.data.observed)
+        self._x_err = checked_x_err(x_err, self.data, self._noise_cov)
         self.loss_weight = loss_weight if isinstance(loss_weight, str) else "matrix"
         self._weight = checked_weight(loss_weight, self.data.q)
         self._starts = self._checked_starts(starts)
 
     @cached_property
     def noise(self) -> Noise:
-        """The noise, estimated on first use where it is not given, with the emulator's error where that was asked for.
+        """The noise, estimated on first use where it is not given, with the errors of the emulator and of x.
 
-        The error says nothing about the field data, so it changes neither W nor theta_tilde.
+        These change neither W nor theta_tilde: the emulator's says nothing about the field data, and for x see above.
         """
-        own = self._own_noise
-        if self._emulator is None:
+        own, added = self._own_noise, self._added_noise
+        if added is None:
             return own
-        var = self._emulator.variance(self.data.x, self.theta_tilde)
-        each = own.cov if own.by_point is None else own.by_point
-        return replace(own, by_point=each + var[:, :, None] * np.eye(self.data.q))
+        return replace(own, by_point=(own.cov if own.by_point is None else own.by_point) + added)
+
+    @cached_property
+    def _added_noise(self) -> Array | None:
+        """What the errors of the emulator and of x add to the covariance of each point, (n, q, q)."""
+        if self._emulator is None and self.input_errors is None:
+            return None
+        return added_noise(self.simulator, self._emulator, self.input_errors, self.data.x, self.theta_tilde)
+
+    @cached_property
+    def input_errors(self) -> InputErrors | None:
+        """What the errors of x do to the noise, where there are any."""
+        if self._x_err is None:
+            return None
+        return input_errors(self.simulator, self.data.x, self._x_err, self.domain.bounds(self.data.d), self.theta_tilde)
 
     @cached_property
     def _own_noise(self) -> Noise:
@@ -160,7 +189,8 @@ class Problem:
     @property
     def misfit(self) -> float:
         """The loss of the best fit, in units of what the noise alone would make of it."""
-        return self.minima[0].loss / (self.data.q * self._loss_noise)
+        added = 0.0 if self._added_noise is None else float(np.trace(self.weight @ self._added_noise.mean(axis=0)))
+        return self.minima[0].loss / (self.data.q * self._loss_noise + added)
 
     @property
     def _loss_noise(self) -> float:
@@ -312,6 +342,9 @@ class Problem:
             groups=self.data.groups,
         )
         part.simulator.outside = simulator.outside
+        # y and the simulator are on the transformed scale already
+        transforms, native = self.data.transforms.outcome(k), self.data.native_y[:, k : k + 1]
+        part.data = replace(part.data, transforms=transforms, native_y=native)
         return part
 
     def subset(self, rows: IntArray | BoolArray) -> Problem:
@@ -334,6 +367,7 @@ class Problem:
         )
         # shared: it knows its gradient and the form of x already, and counts all calls
         part.simulator = self.simulator
+        part.data = replace(part.data, transforms=self.data.transforms, native_y=self.data.native_y[kept])
         return part
 
     def _sensitivity(self, gradient: Array, weights: Array) -> Sensitivity:

@@ -16,6 +16,7 @@ from ..execution.calls import ParallelCalls
 from ..progress import progress_bar
 from .emulator import EmulatorLike
 from .parameters import Support
+from .transforms import TRANSFORMS, Transforms
 
 #: relative step of a central difference: the cube root of the rounding error balances the two errors
 DIFFERENCE_STEP = float(np.cbrt(np.finfo(np.float64).eps))
@@ -101,14 +102,20 @@ class BoundSimulator:
         What the user gave, if it is one.
     outside
         Of an emulator: which theta (c, p) lie outside of the runs.
+    transforms
+        Of the outcomes: f and its gradient are on the transformed scale. A theta whose output has no transform is
+        impossible.
     """
 
-    def __init__(self, simulator: Function, support: Support, q: int, flat_x: bool) -> None:
+    def __init__(
+        self, simulator: Function, support: Support, q: int, flat_x: bool, transforms: Transforms | None = None
+    ) -> None:
         chosen = _with_chosen_gradient(simulator)
         self._function = self._user_function = simulator
         self._support = support
         self._q = q
         self.flat_x = flat_x
+        self.transforms = transforms or Transforms()
         self._settled = False
         self.calls = 0
         self.seconds = 0.0
@@ -137,17 +144,25 @@ class BoundSimulator:
     def required(self, x: Array, theta: Array) -> Array:
         """f(x, theta), (m, q), or an error where the simulator fails."""
         try:
-            return self._finite(self._model(x, theta) if self._settled else self._settle(x, theta), theta)
+            return self._finite(self._model(x, theta) if self._settled else self._settle(x, theta), x, theta)
         except NonFiniteError as error:
             self._note(error)
             raise
 
-    def _finite(self, model: Array, theta: Array) -> Array:
+    def _finite(self, native: Array, x: Array, theta: Array) -> Array:
+        """What the simulator returned, transformed."""
+        model = self.transforms.forward(native)
         if np.isfinite(model).all():
             return model
+        place, advice = self._support.describe(theta), "restrict the priors to where it works, or mend it there"
+        outside = self.transforms.first_wrong(native) if np.isfinite(native).all() else None
+        if outside is None:
+            raise NonFiniteError(f"the simulator returned NaN or infinity at {place}: {advice}")
+        row, k, _ = outside
+        name = str(self.transforms.names[k])
         raise NonFiniteError(
-            f"the simulator returned NaN or infinity at {self._support.describe(theta)}: "
-            "restrict the priors to where it works, or mend it there"
+            f"the simulator returned {native[row, k]:g} at {place} and x = {', '.join(f'{one:g}' for one in x[row])}, "
+            f'but transform="{name}" needs {TRANSFORMS[name].needs}: {advice}'
         )
 
     def _note(self, error: NonFiniteError) -> None:
@@ -173,7 +188,7 @@ class BoundSimulator:
             try:
                 if answer.error is not None:
                     raise self._raised(theta[c], *answer.error)
-                models[c] = self._finite(shaped_output(answer.output, (len(x), self._q)), theta[c])
+                models[c] = self._finite(shaped_output(answer.output, (len(x), self._q)), x, theta[c])
             except NonFiniteError as error:
                 self._note(error)
                 models[c] = np.nan
@@ -194,12 +209,26 @@ class BoundSimulator:
         else:
             output = self._call(self._jax_jacobian(), x, theta)
         gradient = shaped_output(output, (len(x), self._q, len(self._support.names)), "gradient")
+        if self.transforms:
+            gradient = self._chained(gradient, x, theta)
         if not np.isfinite(gradient).all():
             raise NonFiniteError(
                 f"the gradient is NaN or infinite at {self._support.describe(theta)}: mend it there, "
                 'or use gradient="difference"'
             )
         return gradient
+
+    def _chained(self, gradient: Array, x: Array, theta: Array) -> Array:
+        """T'(f) df/dtheta; 0 where f does not move, even where T' is infinite."""
+        slope = self.slope(x, theta)[:, :, None]
+        with np.errstate(invalid="ignore"):
+            return np.where(gradient == 0, 0.0, slope * gradient)
+
+    def slope(self, x: Array, theta: Array) -> Array:
+        """T'(f(x, theta)), (m, q): what a small change of the simulator's output becomes on the transformed scale."""
+        if not self.transforms:
+            return np.ones((len(x), self._q))
+        return self.transforms.slope(self.transforms.inverse(self.required(x, theta)))
 
     def difference_gradient(self, x: Array, theta: Array, lengthened: float = 1.0) -> Array:
         """df/dtheta by differences of second order: central ones, or to one side beside a bound or a failure.

@@ -36,4 +36,4 @@ def size_table(
             ends = np.quantile(values, [(1 - interval) / 2, (1 + interval) / 2])
             row[f"{name}_lower"], row[f"{name}_upper"] = map(float, ends)
         rows.append(row)
-    return pd.DataFrame(rows, index=pd.Index(record.outcome_names, name="outcome"))
+    return pd.DataFrame(rows, index=pd.Index(record.scale_names, name="outcome"))

@@ -13,6 +13,7 @@ from ..problem.noise import NoiseSource
 from ..problem.simulator import GradientKind
 from ..projection import ProjectionKind
 from .notes import Notes
+from .outcome_findings import errors_in_x, impossible_observations
 from .record import Record
 from .residuals import FALSE_ALARM, misfits
 
@@ -55,6 +56,8 @@ def findings(record: Record) -> Findings:
         _identified,
         _curvature,
         _noise,
+        errors_in_x,
+        impossible_observations,
         _bias,
         _simulator,
         _emulator,
@@ -301,7 +304,8 @@ def _noise(record: Record, notes: Notes) -> Iterator[Finding]:
         errors = [1 / np.sqrt(2 * f) for f in notes.noise_freedom or ()] if estimated else []
         known = [f" ± {sd * error:.1g}" for sd, error in zip(sds, errors, strict=False)] or [""] * len(sds)
         sd = ", ".join(f"{value:.3g}{error}" for value, error in zip(sds, known, strict=True))
-        yield Finding("note", "noise", f"its standard deviation was {how}: {sd}")
+        scale = f" ({', '.join(record.scale_names)})" if record.transforms else ""
+        yield Finding("note", "noise", f"its standard deviation was {how}: {sd}{scale}")
     yield from notes.noise_remarks
     observed = ~np.isnan(record.y)
     projected = record.projection in (ProjectionKind.FUNCTIONAL, ProjectionKind.FINITE)
@@ -332,7 +336,7 @@ def _noise(record: Record, notes: Notes) -> Iterator[Finding]:
 def _bias(record: Record, notes: Notes) -> Iterator[Finding]:
     bias = record.values("posterior", "bias").mean(axis=(0, 1))
     sd = np.sqrt(np.diag(record.noise_cov))
-    for k, name in enumerate(record.outcome_names):
+    for k, name in enumerate(record.scale_names):
         size = float(np.sqrt(np.mean(bias[:, k] ** 2)))
         yield Finding(
             "fine",

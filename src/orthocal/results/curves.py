@@ -23,16 +23,21 @@ def central_band(draws: Array) -> Array:
 
 
 def domain_curves(predictor: Predictor, keep: IntArray, rng: np.random.Generator) -> xr.Dataset:
-    """Bands of model, bias, mean, observation and the bias before projection, (band, point, outcome)."""
+    """Bands of model, bias, mean, observation and the bias before projection, (band, point, outcome).
+
+    Those of the bias are on the transformed scale, on which it is added; the others are on the outcomes' own.
+    """
     record = predictor.record
     lower, upper = record.constant("domain")[:, 0]
     grid = np.linspace(lower, upper, POINTS)[:, None]
-    drawn = predictor(grid, keep, rng)
+    drawn = predictor(grid, keep, rng, native=False)
     values = {name: drawn[name].values for name in ("model", "bias", "mean")}
     noise_sd = np.sqrt(np.diag(record.noise_cov))
     levels = norm.ppf((np.arange(NOISE_LEVELS) + 0.5) / NOISE_LEVELS)
     spread = values["mean"][:, :, None] + levels[:, None, None] * noise_sd
     values["observation"] = spread.reshape(len(spread), -1, *spread.shape[3:])
+    for name in ("model", "mean", "observation"):
+        values[name] = record.transforms.inverse(values[name])
     if record.projection in (ProjectionKind.FUNCTIONAL, ProjectionKind.FINITE):
         values["unprojected"] = predictor.unprojected_bias(grid, keep, rng)
     return xr.Dataset(

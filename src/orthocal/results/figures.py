@@ -15,6 +15,9 @@ from ..projection import ProjectionKind
 from .curves import central_band
 from .record import Record
 
+#: largest over smallest observation from which on an axis is logarithmic
+LOG_AXIS = 100.0
+
 _POINTS = {"color": DATA, "s": 10, "alpha": 0.7, "linewidths": 0, "zorder": 3, "label": "field data"}
 
 
@@ -38,7 +41,7 @@ def fit_figure(record: Record) -> Figure:
     bands = _bands(record)
     shown = shown_outcomes(record)
     figure, axes = panels(len(shown), 2, share=True)
-    x, y = _data(record)
+    x, y = record.x, record.native_y
     for k, name in enumerate(shown):
         for axis, quantity, colour, title in (
             (axes[k, 0], "model", MODEL, "model alone"),
@@ -49,7 +52,7 @@ def fit_figure(record: Record) -> Figure:
                 _band(axis, bands, "observation", k, colour, 0.15, "95 % of observations")
             _band(axis, bands, quantity, k, colour, 0.4, "95 % band")
             axis.plot(bands.x, bands.values[quantity][0, :, k], color=colour, lw=1.5, label="posterior mean")
-            axis.set(title=title, xlabel=text(record.input_names[0]), ylabel=text(name))
+            axis.set(title=title, xlabel=text(record.input_names[0]), ylabel=text(name), yscale=_axis_scale(record, k))
             axis.legend()
     return figure
 
@@ -62,9 +65,9 @@ def bias_figure(record: Record) -> Figure:
     bands = _bands(record)
     shown = shown_outcomes(record)
     figure, axes = panels(len(shown), 1, width=6.5)
-    x, y = _data(record)
+    x, y = record.x, record.y
     model = record.values("posterior", "model").mean(axis=(0, 1))
-    for k, name in enumerate(shown):
+    for k in range(len(shown)):
         axis = axes[k, 0]
         axis.scatter(x[:, 0], y[:, k] - model[:, k], **{**_POINTS, "label": "field data - model"})
         if "unprojected" in bands.values:
@@ -77,7 +80,7 @@ def bias_figure(record: Record) -> Figure:
         _band(axis, bands, "bias", k, BIAS, 0.35, f"{label}, 95 %")
         axis.plot(bands.x, bands.values["bias"][0, :, k], color=BIAS, lw=1.5, label=f"{label}, mean")
         axis.axhline(0, color="0.7", lw=0.8, zorder=0)
-        axis.set(xlabel=text(record.input_names[0]), ylabel=f"bias of {text(name)}")
+        axis.set(xlabel=text(record.input_names[0]), ylabel=f"bias of {text(record.scale_names[k])}")
         axis.legend()
     return figure
 
@@ -179,8 +182,11 @@ def _band(axis: Axes, bands: _Bands, quantity: str, k: int, colour: str, alpha: 
     axis.fill_between(bands.x, lower, upper, color=colour, alpha=alpha, lw=0, label=label)
 
 
-def _data(record: Record) -> tuple[Array, Array]:
-    return record.x, record.y
+def _axis_scale(record: Record, k: int) -> str:
+    """Logarithmic for an outcome whose logarithm was fitted, where it varies so much that little else could be seen."""
+    y = record.native_y[:, k]
+    log = bool(record.transforms) and record.transforms.names[k] == "log"
+    return "log" if log and np.nanmax(y) > LOG_AXIS * np.nanmin(y) else "linear"
 
 
 def _bands(record: Record) -> _Bands:
@@ -188,16 +194,17 @@ def _bands(record: Record) -> _Bands:
     curves = record.curves
     if curves is not None:
         return _Bands(curves["x"].values, {str(name): curves[name].values for name in curves.data_vars})
-    x, _ = _data(record)
+    x = record.x
     order = np.argsort(x[:, 0], kind="stable")
     values = {name: central_band(drawn[:, :, order]) for name, drawn in _drawn(record).items()}
     return _Bands(x[order, 0], values)
 
 
 def _drawn(record: Record) -> dict[str, Array]:
-    """Draws at the data points, (c, s, n, q)."""
+    """Draws at the data points, (c, s, n, q): the bias on the transformed scale, the others on the outcomes' own."""
     model, bias = (record.values("posterior", name) for name in ("model", "bias"))
-    return {"model": model, "bias": bias, "mean": model + bias}
+    back = record.transforms.inverse
+    return {"model": back(model), "bias": bias, "mean": back(model + bias)}
 
 
 def _prior_density(axis: Axes, record: Record, j: int, grid: Array) -> None:
@@ -211,7 +218,7 @@ def _observed_against_fitted(record: Record) -> Figure:
     """For several inputs: observed values against the fitted ones, model alone and with bias."""
     shown = shown_outcomes(record)
     figure, axes = panels(len(shown), 2, width=3.8, height=3.6)
-    _, y = _data(record)
+    y = record.native_y
     drawn = _drawn(record)
     for k, name in enumerate(shown):
         for axis, quantity, colour, title in (
@@ -236,6 +243,8 @@ def _observed_against_fitted(record: Record) -> Figure:
                 title=f"{title} (rms error {error:.3g})",
                 xlabel=f"fitted {text(name)}",
                 ylabel=f"observed {text(name)}",
+                xscale=_axis_scale(record, k),
+                yscale=_axis_scale(record, k),
             )
     return figure
 
@@ -247,9 +256,9 @@ def _bias_by_input(record: Record) -> Figure:
     rows = -(-len(inputs) // columns)
     shown = shown_outcomes(record)
     figure, axes = panels(rows * len(shown), columns, width=3.2, height=2.6)
-    x, _ = _data(record)
+    x = record.x
     drawn = central_band(record.values("posterior", "bias"))
-    for k, name in enumerate(shown):
+    for k, name in enumerate(record.scale_names[: len(shown)]):
         middle, lower, upper = drawn[:, :, k]
         for j, axis in enumerate(axes[k * rows : (k + 1) * rows].ravel()):
             if j >= len(inputs):

@@ -27,7 +27,7 @@ def labelled(problem: Problem, draws: Draws, attributes: Mapping[str, str | int]
         "sample_stats": xr.Dataset(
             {name: (("chain", "draw"), value) for name, value in draws.stats.items()}, coords=index
         ),
-        "observed_data": xr.Dataset({"y": (("point", "outcome"), data.y)}, coords=points),
+        "observed_data": xr.Dataset({"y": (("point", "outcome"), data.native_y)}, coords=points),
         "constant_data": _constant_data(problem, draws.directions).assign_coords({**points, **named}),
         "prior": _prior(problem),
         "bias_state": _states(draws.bias_state, ("chain", "draw")).assign_coords(index),
@@ -57,6 +57,9 @@ def _posterior(problem: Problem, draws: Draws) -> xr.Dataset:
     for name, values in beside.items():
         if values is not None:
             posterior[name] = (STORED_BESIDE[name], values)
+    if problem.data.transforms:
+        for name in ("model", "bias"):
+            posterior[name].attrs["scale"] = ", ".join(problem.data.transforms.labels(problem.data.outcome_names))
     return posterior
 
 
@@ -103,6 +106,10 @@ def _constant_data(problem: Problem, directions: Array | None) -> xr.Dataset:
     )
     if problem.noise.by_point is not None:
         constant["noise_cov_by_point"] = (("point", "outcome", "other_outcome"), problem.noise.by_point)
+    if problem.input_errors is not None:
+        constant["x_err"] = (("point", "input"), problem.input_errors.x_err)
+        constant["x_err_shift"] = (("point", "outcome"), problem.input_errors.shift)
+        constant["x_err_cov"] = (("point", "outcome", "other_outcome"), problem.input_errors.cov)
     if directions is not None:
         constant["projection_direction"] = (("point", "outcome", "parameter"), directions)
     return constant

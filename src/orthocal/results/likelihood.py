@@ -8,6 +8,7 @@ import xarray as xr
 from ..arrays import Array
 from ..errors import InputError
 from ..methods.base import KINDS
+from ..problem.transforms import Transforms
 from .record import Record
 
 #: more numbers than this are not kept with the draws unless they are asked for
@@ -17,15 +18,25 @@ MOST_KEPT = 20_000_000
 def has_likelihood(record: Record) -> bool:
     """Whether the draws come from one joint distribution of theta and the bias."""
     family = KINDS.get(str(record.method.get("kind")))
-    return family is None or family.joint_density
+    return (family is None or family.joint_density) and record.transforms.has_density(record.native_y)
 
 
 def require_likelihood(record: Record) -> None:
+    require_density(record.transforms, record.native_y)
     if not has_likelihood(record):
         raise InputError(
             "the paper's algorithm has no likelihood of its draws: theta and the bias are drawn in turns that have no "
             'joint density, so leave-one-out has no meaning for them; take the joint projection, method="gp" for '
             "instance, or oc.compare(..., folds=10)"
+        )
+
+
+def require_density(transforms: Transforms, y: Array) -> None:
+    """An error where an observation has no finite density on its own scale."""
+    if not transforms.has_density(y):
+        raise InputError(
+            "y has zeros, where the density of y is infinite if sqrt y is normal: there is no leave-one-out by "
+            "likelihood; take oc.compare(..., folds=10), whose scores are on the scale of y"
         )
 
 
@@ -43,7 +54,11 @@ def likelihood_group(record: Record) -> xr.Dataset:
 
 
 def log_likelihood(record: Record) -> Array:
-    """log p(observed cells of row i | theta, bias, noise) for every draw, (c, s, rows), without rows that have none."""
+    """log p(observed cells of row i | theta, bias, noise) for every draw, (c, s, rows), without rows that have none.
+
+    The density is that of y itself, log p(T(y)) + log T'(y) for an outcome with a transform: so fits with and without
+    one can be compared.
+    """
     observed = ~np.isnan(record.y)
     residual = record.y - record.values("posterior", "model") - record.values("posterior", "bias")
     density = np.zeros(residual.shape[:3])
@@ -58,6 +73,8 @@ def log_likelihood(record: Record) -> Array:
         scaled = np.einsum("csnij,csnj->csni", np.broadcast_to(np.linalg.inv(lower), (*own.shape, len(cells))), own)
         size = 2 * np.log(np.einsum("...ii->...i", lower)).sum(axis=-1) + len(cells) * np.log(2 * np.pi)
         density[:, :, rows] = -0.5 * (np.sum(scaled**2, axis=-1) + size)
+    if record.transforms:
+        density = density + np.nansum(np.log(record.transforms.slope(record.native_y)), axis=1)
     return density[:, :, observed.any(axis=1)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -44,7 +44,9 @@ class Posterior:
     data
         ``xarray.DataTree`` in ArviZ's schema. ``posterior`` holds each parameter (chain, draw), ``bias`` and ``model``
         at the data points; ``sample_stats`` the diagnostics; ``observed_data``, ``constant_data`` and ``prior`` what
-        the run was given; ``bias_state`` what ``predict`` needs.
+        the run was given; ``bias_state`` what ``predict`` needs. Of outcomes with a transform, ``observed_data`` is as
+        it was given, ``bias``, ``model`` and the noise are on the transformed scale, which their attribute ``scale``
+        names.
     record
         The same as types: what checks, figures and the report look at.
     """
@@ -93,7 +95,13 @@ class Posterior:
         """One row a parameter: mean, sd, equal-tailed interval, effective sample sizes and R-hat."""
         return self.record.summary(interval)
 
-    def predict(self, x_new: ArrayLike | None = None, draws: int | None = None, seed: int | None = None) -> xr.Dataset:
+    def predict(
+        self,
+        x_new: ArrayLike | None = None,
+        draws: int | None = None,
+        seed: int | None = None,
+        scale: Literal["native", "transformed"] = "native",
+    ) -> xr.Dataset:
         """Predictions at x_new, or at the data points.
 
         Parameters
@@ -104,17 +112,25 @@ class Posterior:
             Number of draws a chain to use, evenly thinned; None for all. The simulator is called once for each.
         seed
             Of the parts that are drawn anew (the bias between the known points, the noise); default: the run's.
+        scale
+            Of outcomes with a transform: their own, or ``"transformed"``, on which bias and noise are added.
 
         Returns
         -------
         ``model`` f(x, theta), ``bias`` b*(x), ``mean`` their sum, ``observation`` with noise; dims (chain, draw,
-        point, outcome). Away from the data points ``observation`` has the noise of a typical point.
+        point, outcome). Away from the data points ``observation`` has the noise of a typical point, and x_new counts as
+        exact. Of an outcome with a transform T and on its own scale, ``model`` is f, ``mean`` is what T takes to
+        T(f) + b*, the median of observations, and ``bias`` is ``mean`` - ``model``; quantiles of the draws are those of
+        the transformed scale.
         """
+        if scale not in ("native", "transformed"):
+            raise InputError(f'scale={scale!r}: give "native", the outcome\'s own, or "transformed"')
+        native = scale == "native"
         inputs = None if x_new is None else new_inputs(x_new, self.input_names)
         if inputs is None:
-            return prediction_at_data(self.record, self._kept(draws), self._rng(seed))
+            return prediction_at_data(self.record, self._kept(draws), self._rng(seed), native)
         with progress_shown(True):
-            return self._predictor(inputs, self._kept(draws), self._rng(seed))
+            return self._predictor(inputs, self._kept(draws), self._rng(seed), native)
 
     @property
     def log_likelihood(self) -> xr.Dataset:
@@ -139,17 +155,18 @@ class Posterior:
     def bias_size(self, interval: float = 0.95) -> pd.DataFrame:
         """How large the bias is over the domain: one row an outcome, means with equal-tailed intervals.
 
-        ``rms`` is its root mean square in the unit of the outcome, ``noise_sds`` the same in standard deviations of the
-        noise, and ``share`` its mean square over the variance of the real process over the domain. A bias far below the
-        noise cannot be told from none: what is found there is its uncertainty. A method other than the joint projection
-        calls the simulator at the nodes for about 400 draws.
+        ``rms`` is its root mean square in the unit of the outcome (on the transformed scale, which is then the name of
+        the row: ``log y``), ``noise_sds`` the same in standard deviations of the noise, and ``share`` its mean square
+        over the variance of the real process over the domain. A bias far below the noise cannot be told from none: what
+        is found there is its uncertainty. A method other than the joint projection calls the simulator at the nodes for
+        about 400 draws.
         """
         return size_table(self.record, interval, self._bias_squares)
 
     def _bias_squares(self) -> tuple[Array, Array]:
         keep = self._kept(max(1, CURVE_DRAWS // self.record.chains))
         with progress_shown(True):
-            found = self._predictor(self.record.constant("nodes"), keep, self._rng(None))
+            found = self._predictor(self.record.constant("nodes"), keep, self._rng(None), native=False)
         bias, real = (found[name].values for name in ("bias", "mean"))
         return domain_squares(bias, real, self.record.constant("node_weights"))
 
@@ -181,6 +198,8 @@ class Posterior:
     @cached_property
     def curves(self) -> xr.Dataset | None:
         """Means and central 95 % bands of model, bias and mean along the domain, for one input; None for more.
+
+        The bias is on the transformed scale, all else on the outcomes' own.
 
         They are kept in the file, so that its report needs no simulator.
         """
@@ -239,5 +258,7 @@ def load(path: str | Path, simulator: Function | None = None, bias: BiasPrior | 
         raise InputError(f"bias={bias!r}: give the prior on the bias, for instance MyPrior()")
     data = store.load(path)
     record = Record(data)
-    bound = None if simulator is None else BoundSimulator(simulator, record.support, record.q, record.flat_x)
+    bound = None
+    if simulator is not None:
+        bound = BoundSimulator(simulator, record.support, record.q, record.flat_x, record.transforms)
     return Posterior(data, bound, prior=bias)

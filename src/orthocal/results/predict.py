@@ -40,8 +40,11 @@ class Predictor(NamedTuple):
     simulator: BoundSimulator
     samplers: list[BiasSampler]
 
-    def __call__(self, x_new: Array, keep: IntArray, rng: np.random.Generator) -> xr.Dataset:
-        """model, bias, mean and observation at x_new (m, d), for the draws numbered ``keep``."""
+    def __call__(self, x_new: Array, keep: IntArray, rng: np.random.Generator, native: bool = True) -> xr.Dataset:
+        """model, bias, mean and observation at x_new (m, d), for the draws numbered ``keep``.
+
+        They are on the outcomes' own scale, or else on the transformed one.
+        """
         theta = self.record.theta[:, keep]
         every = progress_bar(theta.reshape(-1, theta.shape[-1]), "prediction")
         model = np.stack([self.simulator.required(x_new, one) for one in every])
@@ -51,7 +54,7 @@ class Predictor(NamedTuple):
             bias = bias - model
         if self.record.drawn is Drawn.RESIDUAL:
             bias = bias + self.simulator.required(x_new, self.record.constant("theta_tilde")) - model
-        return _dataset(self.record, x_new, model, bias, self.record.noise_roots(keep, x_new), keep, rng)
+        return _dataset(self.record, x_new, model, bias, self.record.noise_roots(keep, x_new), keep, rng, native)
 
     def _projected(self, x_new: Array, keep: IntArray, rng: np.random.Generator) -> Array:
         """b at x_new after projection, whitened, (c, s, m, q)."""
@@ -116,12 +119,12 @@ class Predictor(NamedTuple):
         return np.asarray(values @ np.linalg.inv(self.record.constant("whitener")).T)
 
 
-def prediction_at_data(record: Record, keep: IntArray, rng: np.random.Generator) -> xr.Dataset:
+def prediction_at_data(record: Record, keep: IntArray, rng: np.random.Generator, native: bool = True) -> xr.Dataset:
     """The same at the data points, from the stored draws alone."""
     model, bias = (record.values("posterior", name)[:, keep] for name in ("model", "bias"))
     own = record.noise_by_point
     roots = record.noise_roots(keep, record.x) if own is None else np.linalg.cholesky(own)
-    return _dataset(record, record.x, model, bias, roots, keep, rng)
+    return _dataset(record, record.x, model, bias, roots, keep, rng, native)
 
 
 def restored_samplers(record: Record) -> list[BiasSampler]:
@@ -155,10 +158,22 @@ def _nodes(record: Record) -> Array:
 
 
 def _dataset(
-    record: Record, x: Array, model: Array, bias: Array, noise_root: Array, keep: IntArray, rng: np.random.Generator
+    record: Record,
+    x: Array,
+    model: Array,
+    bias: Array,
+    noise_root: Array,
+    keep: IntArray,
+    rng: np.random.Generator,
+    native: bool,
 ) -> xr.Dataset:
     noise = np.einsum("...ij,...j->...i", noise_root, rng.standard_normal(model.shape))
     values = {"model": model, "bias": bias, "mean": model + bias, "observation": model + bias + noise}
+    if native and record.transforms:
+        back = {name: record.transforms.inverse(values[name]) for name in ("model", "mean", "observation")}
+        # a difference on the transformed scale is none on the outcome's own
+        changed = np.array([name is not None for name in record.transforms.names])
+        values |= back | {"bias": np.where(changed, back["mean"] - back["model"], bias)}
     return xr.Dataset(
         {name: (DIMS, value) for name, value in values.items()},
         coords={

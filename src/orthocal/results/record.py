@@ -25,6 +25,7 @@ from ..methods.base import Drawn, Draws, Method
 from ..problem.noise import Noise
 from ..problem.parameters import Support
 from ..problem.problem import Problem
+from ..problem.transforms import Transforms
 from ..projection import ProjectionKind
 from .notes import Notes
 
@@ -35,6 +36,7 @@ def attributes(
     problem: Problem, method: Method, draws: Draws, notes: Notes, seed: str, warmup: int
 ) -> dict[str, str | int]:
     """What the tree says about itself."""
+    transforms = problem.data.transforms
     libraries = {"python": platform.python_version(), **{name: version(name) for name in ("numpy", "scipy", "xarray")}}
     return {
         "format": FORMAT,
@@ -53,6 +55,7 @@ def attributes(
         "notes": notes.written(),
         "variables": json.dumps(problem.parameters.variables),
         "flat_x": int(problem.simulator.flat_x),
+        **({"transforms": json.dumps(transforms.names)} if transforms else {}),
     }
 
 
@@ -118,8 +121,24 @@ class Record:
         return self.constant("x")
 
     @property
-    def y(self) -> Array:
+    def native_y(self) -> Array:
+        """The observations as they were given, (n, q)."""
         return self.values("observed_data", "y")
+
+    @cached_property
+    def y(self) -> Array:
+        """The observations on the scale of model, bias and noise, (n, q)."""
+        return self.transforms.forward(self.native_y)
+
+    @cached_property
+    def transforms(self) -> Transforms:
+        """Of the outcomes."""
+        return Transforms(tuple(json.loads(self.data.attrs.get("transforms", "[]"))))
+
+    @property
+    def scale_names(self) -> tuple[str, ...]:
+        """What the scale of model, bias and noise is called, one name an outcome: ``log y``."""
+        return self.transforms.labels(self.outcome_names)
 
     @property
     def notes(self) -> Notes:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..files import whole_file
 from ..pages.page import rendered
 from ..pages.pictures import Picture, picture
@@ -80,6 +81,7 @@ def _pictures(record: Record) -> Iterator[Picture]:
         "Data and fit",
         "The simulator alone, and simulator plus bias, with bands that hold 95 % of the posterior."
         + (" Each point is an observation." if several_inputs else "")
+        + (" They are back on the scale of the observations." if record.transforms else "")
         + some_only,
         plots.fit_figure(record),
     )
@@ -119,6 +121,8 @@ def _meaning(record: Record) -> str:
         "absolute": "the absolute difference of the two",
         "huber": "Huber's loss of the difference of the two",
     }.get(kind, "a loss of your own")
+    if record.transforms:
+        measured += f" on the scale of {' and '.join(record.scale_names)}"
     return (
         "The parameters are those at which the simulator comes closest to the real process: they minimise "
         f"{measured}, averaged over {record.notes.domain}.{weighted} What is left is the bias."
@@ -130,7 +134,11 @@ def _settings(record: Record) -> Iterator[tuple[str, str]]:
     points, inputs = record.x.shape
     yield "data", f"{points} points, {inputs} input(s), {record.q} outcome(s)"
     yield "domain", notes.domain
+    if record.transforms:
+        yield "scale of the outcomes", ", ".join(record.scale_names)
     yield "noise", _noise_in_words(record, notes.noise_source)
+    if record.has("constant_data", "x_err"):
+        yield "errors of x", f"typical standard deviation {_number(_typical(record.constant('x_err')).tolist())}"
     for name, value in _flat(record.method):
         yield f"method: {name}", str(value)
     for k, fitted in enumerate(notes.bias):
@@ -160,6 +168,11 @@ def _noise_in_words(record: Record, source: str) -> str:
         values = [f"{covariance[k, m] / (sd[k] * sd[m]):.2f}" for k, m in pairs]
         words += f"; correlation {', '.join(values)}"
     return words
+
+
+def _typical(errors: Array) -> Array:
+    """Root mean square over the points, (d,)."""
+    return np.asarray(np.sqrt(np.mean(errors**2, axis=0)))
 
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -42,7 +42,7 @@ def misfits(record: Record) -> Iterator[Misfit]:
     scaled = (record.y - fit) / np.sqrt(each)
     lower, upper = record.constant("domain")
     span = np.where(upper > lower, upper - lower, 1.0)
-    for k, name in enumerate(record.outcome_names):
+    for k, name in enumerate(record.scale_names):
         seen = ~np.isnan(record.y[:, k])
         square = float(np.mean(np.sum(scaled[:, :, seen, k] ** 2, axis=2)))
         left = scaled[:, :, seen, k].mean(axis=(0, 1))

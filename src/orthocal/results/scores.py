@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from ..arrays import Array
 from ..errors import InputError
 from ..methods.weights import pareto_smoothed
-from .likelihood import log_likelihood
+from .likelihood import log_likelihood, require_density
 from .record import Record
 
 #: probability of the intervals whose coverage is counted
@@ -127,6 +127,7 @@ def loo(record: Record) -> Loo:
 
     The likelihood of a row is that of its observed cells given theta and the bias of the draw.
     """
+    require_density(record.transforms, record.native_y)
     density = log_likelihood(record)
     chains, draws, rows = density.shape
     by_row = np.moveaxis(density.reshape(chains * draws, rows), 0, 1)

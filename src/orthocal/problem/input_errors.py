@@ -1,0 +1,119 @@
+"""Errors of the inputs, carried to the outcomes to first order.
+
+Where x_i is off by u ~ N(0, diag(s^2)), f(x_i + u) - f(x_i) is about sum_j g_j u_j with g_j = df/dx_j: noise with the
+covariance sum_j g_j g_j' s_j^2. The differences reach one sd to each side, so that g_j s_j is what an error of that
+size does, and an emulator that is a step function has a slope as well.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arrays import Array, as_floats
+from ..errors import InputError, SimulatorError
+from .data import FieldData
+from .emulator import EmulatorLike
+from .noise import Noise, NoiseSource
+from .simulator import BoundSimulator
+
+#: differences reach no further than this share of the domain, so that two of them fit on one side of any point
+LONGEST = 0.25
+
+
+class InputErrors(NamedTuple):
+    """What errors of x do to the outcomes.
+
+    Attributes
+    ----------
+    x_err
+        Standard deviations, (n, d).
+    cov
+        Covariance that they add, (n, q, q).
+    shift
+        Mean of what is left out: the sum over j of f''_jj s_j^2 / 2, (n, q).
+    """
+
+    x_err: Array
+    cov: Array
+    shift: Array
+
+
+def checked_x_err(x_err: ArrayLike | None, data: FieldData, noise: object) -> Array | None:
+    """The standard deviations as (n, d), or None where there are none."""
+    if x_err is None:
+        return None
+    given = as_floats(x_err, "x_err")
+    n, d = data.x.shape
+    if given.ndim == 1 and d == 1 and len(given) == n:
+        given = given[:, None]
+    if given.shape not in ((), (d,), (n, d)):
+        raise InputError(
+            f"x_err has shape {given.shape} but x has {n} rows and {d} columns: give one standard deviation, one an "
+            f"input ({d},), or one for every cell of x ({n}, {d})"
+        )
+    if not (np.isfinite(given).all() and (given >= 0).all()):
+        raise InputError(
+            "x_err has values that are negative or not finite: give standard deviations, 0 for inputs that are exact"
+        )
+    if not given.any():
+        return None
+    if not isinstance(noise, Noise) or noise.source is not NoiseSource.KNOWN:
+        raise InputError(
+            "x_err needs noise that is given: noise that is estimated or sampled comes from the scatter of y, which "
+            "has the errors of x in it already; leave x_err out, or give the noise of y alone by noise_cov or y_err"
+        )
+    return np.broadcast_to(given, (n, d)).copy()
+
+
+def input_errors(
+    simulator: BoundSimulator, x: Array, x_err: Array, bounds: tuple[Array, Array], theta: Array
+) -> InputErrors:
+    """Slopes and curvatures of f in x at theta, by a parabola through three points within the bounds."""
+    # nodes of a measure need not reach as far as the data
+    lower, upper = np.minimum(bounds[0], x.min(axis=0)), np.maximum(bounds[1], x.max(axis=0))
+    here = simulator.required(x, theta)
+    n, q = here.shape
+    cov, shift = np.zeros((n, q, q)), np.zeros((n, q))
+    for j in map(int, np.flatnonzero(x_err.any(axis=0))):
+        sd = x_err[:, j]
+        # an input that does not vary has no domain to stay in
+        step = np.minimum(sd, LONGEST * (upper[j] - lower[j]) if upper[j] > lower[j] else np.inf)
+        one = np.where(x[:, j] + step > upper[j], -2 * step, step)
+        other = np.where(x[:, j] - step < lower[j], 2 * step, -step)
+        changes = [_moved(simulator, x, j, by, theta) - here for by in (one, other)]
+        # where x is exact both steps are 0, and so is what they say
+        a, b = (np.where(sd > 0, by, fill)[:, None] for by, fill in ((one, 1.0), (other, -1.0)))
+        slope = (b**2 * changes[0] - a**2 * changes[1]) / (a * b * (b - a))
+        bend = 2 * (a * changes[1] - b * changes[0]) / (a * b * (b - a))
+        moved = slope * sd[:, None]
+        cov += moved[:, :, None] * moved[:, None, :]
+        shift += 0.5 * bend * sd[:, None] ** 2
+    return InputErrors(x_err, cov, shift)
+
+
+def added_noise(
+    simulator: BoundSimulator, emulator: EmulatorLike | None, errors: InputErrors | None, x: Array, theta: Array
+) -> Array | None:
+    """What the errors of the emulator, where they count, and of x add to the covariance of each point, (n, q, q)."""
+    added = None if errors is None else errors.cov
+    if emulator is not None:
+        var = simulator.slope(x, theta) ** 2 * emulator.variance(x, theta)
+        own = var[:, :, None] * np.eye(var.shape[1])
+        added = own if added is None else added + own
+    return added
+
+
+def _moved(simulator: BoundSimulator, x: Array, j: int, by: Array, theta: Array) -> Array:
+    """f with input j of every point moved."""
+    elsewhere = x.copy()
+    elsewhere[:, j] += by
+    try:
+        return simulator.required(elsewhere, theta)
+    except SimulatorError as error:
+        raise InputError(
+            f"x_err needs the simulator beside the data points, within the domain, and it failed there: {error}; mend "
+            "it, or leave x_err out and put what errors of x do to y into y_err"
+        ) from error
