@@ -44,7 +44,7 @@ def test_noise_of_every_point(x_err):
     assert made.noise.by_point[2, 0, 1] != 0
     # the mean of 0.5 u^2 and 0
     shift = np.stack([0.5 * np.broadcast_to(x_err, (15, 2))[:, 1] ** 2, np.zeros(15)], axis=1)
-    np.testing.assert_allclose(made.input_errors.shift, shift, atol=1e-12)
+    np.testing.assert_allclose(made.input_errors.curvature, shift, atol=1e-12)
 
 
 def test_the_weight_and_the_best_fit_stay():

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from tests.helpers import short
 
 import orthocal as oc
+from helpers import short
 from orthocal.errors import InputError
 from orthocal.results.figures import bias_figure, fit_figure
 from orthocal.results.report import render

@@ -46,7 +46,7 @@ class DataSection(Section):
     x: Names
     y: Names
     y_err: Names | None = None
-    transform: str | list[str | None] | dict[str, str] | None = None
+    transform: str | list[str] | dict[str, str] | None = None
     x_err: float | list[float] | Names | None = None
 
 

@@ -32,13 +32,24 @@ class InputErrors(NamedTuple):
         Standard deviations, (n, d).
     cov
         Covariance that they add, (n, q, q).
-    shift
-        Mean of what is left out: the sum over j of f''_jj s_j^2 / 2, (n, q).
+    curvature
+        What the first order leaves out: sum_j f''_jj s_j^2 / 2, the mean of f(x + u) less f(x), (n, q).
+    dilution
+        What it leaves out where x itself was measured: then E(u_j | x) is about s_j^2 (x_j - mean_j) / var_j, and the
+        outcomes are off by - sum_j g_j E(u_j | x), (n, q).
     """
 
     x_err: Array
     cov: Array
-    shift: Array
+    curvature: Array
+    dilution: Array
+
+    def moved_theta(self, gradient: Array, precision: Array, whitener: Array) -> Array:
+        """How far ``curvature`` and ``dilution`` move the least-squares theta, (2, p)."""
+        weighted = np.einsum("nkp,nkl->npl", gradient, precision)
+        gram = np.einsum("npl,nlr->pr", weighted, gradient)
+        shifts = np.stack([self.curvature, self.dilution]) @ whitener.T
+        return np.asarray(np.einsum("enl,npl,pr->er", shifts, weighted, np.linalg.pinv(gram, hermitian=True)))
 
 
 def checked_x_err(x_err: ArrayLike | None, data: FieldData, noise: object) -> Array | None:
@@ -76,7 +87,7 @@ def input_errors(
     lower, upper = np.minimum(bounds[0], x.min(axis=0)), np.maximum(bounds[1], x.max(axis=0))
     here = simulator.required(x, theta)
     n, q = here.shape
-    cov, shift = np.zeros((n, q, q)), np.zeros((n, q))
+    cov, curvature, dilution = np.zeros((n, q, q)), np.zeros((n, q)), np.zeros((n, q))
     for j in map(int, np.flatnonzero(x_err.any(axis=0))):
         sd = x_err[:, j]
         # an input that does not vary has no domain to stay in
@@ -90,8 +101,11 @@ def input_errors(
         bend = 2 * (a * changes[1] - b * changes[0]) / (a * b * (b - a))
         moved = slope * sd[:, None]
         cov += moved[:, :, None] * moved[:, None, :]
-        shift += 0.5 * bend * sd[:, None] ** 2
-    return InputErrors(x_err, cov, shift)
+        curvature += 0.5 * bend * sd[:, None] ** 2
+        spread = x[:, j].var()
+        if spread > 0:
+            dilution -= moved * (sd * (x[:, j] - x[:, j].mean()) / spread)[:, None]
+    return InputErrors(x_err, cov, curvature, dilution)
 
 
 def added_noise(

@@ -108,7 +108,10 @@ def _constant_data(problem: Problem, directions: Array | None) -> xr.Dataset:
         constant["noise_cov_by_point"] = (("point", "outcome", "other_outcome"), problem.noise.by_point)
     if problem.input_errors is not None:
         constant["x_err"] = (("point", "input"), problem.input_errors.x_err)
-        constant["x_err_shift"] = (("point", "outcome"), problem.input_errors.shift)
+        moves = problem.input_errors.moved_theta(
+            problem.gradient_at_data, problem.noise.precision, problem.noise.whitener
+        )
+        constant["x_err_moves"] = (("effect", "parameter"), moves)
         constant["x_err_cov"] = (("point", "outcome", "other_outcome"), problem.input_errors.cov)
     if directions is not None:
         constant["projection_direction"] = (("point", "outcome", "parameter"), directions)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from ..arrays import Array
-from ..findings import Finding
+from ..findings import Finding, Level
 from .notes import Notes
 from .record import Record
 
@@ -18,10 +18,8 @@ IMPOSSIBLE_LIMIT = 0.01
 BY_CHANCE = 0.1
 #: draws that are enough for the share
 MOST_DRAWS = 400
-#: in units of the noise sd, what errors of x may shift the outcomes by, because the simulator is curved (rms)
-SHIFT_LIMIT = 0.3
-#: share of an input's variance that may be error
-ERROR_SHARE_LIMIT = 0.02
+#: posterior sds by which what the first order leaves out may move theta: beyond the first a note, then a problem
+MOVE_LIMITS = 0.3, 1.0
 
 
 def impossible_observations(record: Record, notes: Notes) -> Iterator[Finding]:
@@ -84,27 +82,26 @@ def errors_in_x(record: Record, notes: Notes) -> Iterator[Finding]:
     """Whether errors of x are small enough for the first order: beside the curvature of f, and the range of x."""
     if not record.has("constant_data", "x_err"):
         return
-    added, each = record.constant("x_err_cov"), record.noise_by_point
+    each, seen = record.noise_by_point, ~np.isnan(record.y)
     assert each is not None
-    total = np.einsum("nii->ni", each)
-    seen = ~np.isnan(record.y)
-    share = float(np.mean((np.einsum("nii->ni", added) / total)[seen]))
-    shift = float(np.sqrt(np.mean((record.constant("x_err_shift") ** 2 / total)[seen])))
-    message = f"they make up {share:.0%} of the noise variance, to first order"
-    if shift > SHIFT_LIMIT:
-        curved = f"the simulator is curved over an error of x, which shifts outcomes by {shift:.2g} noise sds (rms)"
-        advice = "the first order is not enough: take theta with care, or measure x better"
-        yield Finding("problem" if shift > 1 else "note", "errors in x", f"{message}; {curved}", advice)
-        return
-    error, spread = np.mean(record.constant("x_err") ** 2, axis=0), np.var(record.x, axis=0)
-    relative = np.divide(error, spread, out=np.zeros_like(error), where=spread > 0)
-    worst = int(np.argmax(relative))
-    if relative[worst] > ERROR_SHARE_LIMIT:
-        known = f"{relative[worst]:.1%} of the variance of {record.input_names[worst]} is error"
+    parts = np.einsum("nii->ni", record.constant("x_err_cov")) / np.einsum("nii->ni", each)
+    message = f"they make up {parts[seen].mean():.0%} of the noise variance, to first order"
+    sd = record.theta.std(axis=(0, 1))
+    moves = np.abs(record.constant("x_err_moves")) / np.where(sd > 0, sd, np.inf)
+    (bent, by_curvature), (diluted, by_dilution) = ((int(one.argmax()), float(one.max())) for one in moves)
+    small = True
+    if by_curvature > MOVE_LIMITS[0]:
+        small = False
+        words = f"the simulator's curvature over them moves {record.parameter_names[bent]} by {by_curvature:.2g}"
+        advice = "the first order is not enough: do not trust theta beyond that, or measure x better"
+        level: Level = "problem" if by_curvature > MOVE_LIMITS[1] else "note"
+        yield Finding(level, "errors in x", f"{message}; {words} posterior sds", advice)
+    if by_dilution > MOVE_LIMITS[0]:
+        small = False
+        words = f"if x was measured with them, {record.parameter_names[diluted]} is off by about {by_dilution:.2g}"
         advice = (
-            "if x was measured with these errors, slopes are drawn towards zero by about that share; if x was set and "
-            "missed by them, they are not"
+            "slopes are drawn towards zero by the share of error in the variance of x; not so if x was set and missed"
         )
-        yield Finding("note", "errors in x", f"{message}; {known}", advice)
-        return
-    yield Finding("fine", "errors in x", message)
+        yield Finding("note", "errors in x", f"{message}; {words} posterior sds", advice)
+    if small:
+        yield Finding("fine", "errors in x", message)

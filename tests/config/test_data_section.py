@@ -1,0 +1,102 @@
+"""[data] of a problem file: the outcomes' scale and errors of x."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import orthocal as oc
+from orthocal.config.problem_file import build_problem, read_problem_file
+
+FILE = """
+[data]
+file = "field.csv"
+x = ["t", "u"]
+y = ["c", "v"]
+{}
+[simulator]
+function = "simulator.py:simulate"
+[parameters]
+a = {{ distribution = "norm", loc = 5, scale = 3 }}
+[noise]
+cov = {}
+"""
+SIMULATOR = """
+import numpy as np
+def simulate(x, theta):
+    return np.stack([theta[0] * np.exp(-x[:, 0]), theta[0] * x[:, 1]], axis=1)
+"""
+
+
+def built(folder, lines, cov="0.01"):
+    rng = np.random.default_rng(1)
+    x = rng.random((20, 2))
+    table = pd.DataFrame(
+        {"t": x[:, 0], "u": x[:, 1], "c": 5 * np.exp(-x[:, 0]), "v": 5 * x[:, 1], "t_err": 0.1 * x[:, 1]}
+    )
+    table["u_err"] = 0.02
+    table.to_csv(folder / "field.csv", index=False)
+    (folder / "simulator.py").write_text(SIMULATOR)
+    (folder / "problem.toml").write_text(FILE.format(lines, cov))
+    return table, build_problem(read_problem_file(folder / "problem.toml"), folder)
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ('transform = "log"', ("log", "log")),
+        ('transform = ["log", "sqrt"]', ("log", "sqrt")),
+        ('transform = { c = "log" }', ("log", None)),
+        ("", ()),
+    ],
+)
+def test_transforms(tmp_path, line, names):
+    table, problem = built(tmp_path, line)
+    assert problem.data.transforms.names == names
+    np.testing.assert_allclose(problem.data.native_y, table[["c", "v"]])
+
+
+@pytest.mark.parametrize(
+    ("line", "columns"),
+    [
+        ("x_err = 0.1", (0.1, 0.1)),
+        ("x_err = 1", (1.0, 1.0)),
+        ("x_err = [0.1, 0]", (0.1, 0.0)),
+        ('x_err = ["t_err", "u_err"]', ("t_err", "u_err")),
+    ],
+)
+def test_errors_of_x(tmp_path, line, columns):
+    table, problem = built(tmp_path, line)
+    for j, column in enumerate(columns):
+        expected = table[column] if isinstance(column, str) else column
+        np.testing.assert_allclose(problem.input_errors.x_err[:, j], expected)
+
+
+@pytest.mark.parametrize(
+    ("line", "cov", "words"),
+    [
+        ('transform = "cube"', "0.01", "transform='cube'"),
+        ('transform = { z = "log" }', "0.01", "transform names z"),
+        ("transform = 3", "0.01", "data.transform"),
+        ('x_err = ["t_err", "w"]', "0.01", "has no column 'w'"),
+        ('x_err = "t_err"', "0.01", "2 columns"),
+        ("x_err = 0.1", '"estimate"', "the scatter of y"),
+    ],
+)
+def test_mistakes(tmp_path, line, cov, words):
+    with pytest.raises(oc.OrthocalError, match=words):
+        built(tmp_path, line, cov)
+
+
+@pytest.mark.slow
+def test_the_command_runs_it(tmp_path, capsys):
+    from orthocal.cli.commands import run
+
+    built(tmp_path, 'transform = { c = "log" }\nx_err = 0.01')
+    with (tmp_path / "problem.toml").open("a") as file:
+        file.write('[method]\nname = "none"\n[sampling]\ndraws = 20\nchains = 2\nwarmup = 50\nseed = 1\nstarts = 2\n')
+    run(tmp_path / "problem.toml")
+    said = capsys.readouterr().out
+    assert "that of log c is" in said
+    assert "errors in x" in said
+    assert "on the scale of log c and v" in (tmp_path / "fit.html").read_text()
+    assert oc.load(tmp_path / "fit.nc").record.scale_names == ("log c", "v")
