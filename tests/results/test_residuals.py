@@ -40,7 +40,7 @@ class OneDraw:
     def __init__(self, x, y):
         self.x, self.y = x, y[:, None]
         self.noise_by_point, self.noise_cov = None, np.eye(1)
-        self.outcome_names, self.input_names = ("y",), tuple(f"x{j}" for j in range(x.shape[1]))
+        self.scale_names, self.input_names = ("y",), tuple(f"x{j}" for j in range(x.shape[1]))
 
     def values(self, group, name):
         return np.zeros((1, 1, *self.y.shape))
