@@ -6,6 +6,7 @@ from scipy.stats import uniform
 
 import orthocal as oc
 from orthocal.errors import InputError
+from orthocal.refinement import _influence
 
 X = np.linspace(0, 1, 15)
 PRIORS = {"a": uniform(0, 1), "b": uniform(0, 1)}
@@ -90,3 +91,28 @@ def test_refused(posterior, runs):
     other = oc.RunTable(runs.theta, runs.output, X, ["a", "c"])
     with pytest.raises(InputError, match="the posterior is about a, b, the runs about a, c"):
         oc.next_runs(posterior, other, 2)
+
+
+def test_an_error_moves_theta_on_the_transformed_scale():
+    """By differences of log f: how a change of f along a component moves the least-squares theta."""
+
+    def decay(x, theta):
+        return (1 + theta[0]) * np.exp(-theta[1] * x)
+
+    design = oc.design(PRIORS, 16, seed=1).to_numpy()
+    table = oc.RunTable(design, np.stack([decay(X, one) for one in design]), X, ["a", "b"])
+    emulator = oc.emulate(table, "gp", layout="components", progress=False)
+    y = decay(X, TRUTH) * np.exp(0.05 * np.random.default_rng(2).standard_normal(15))
+    problem = oc.Problem(X, y, emulator, PRIORS, oc.Box(0, 1), 0.0025, starts=[TRUTH], transform="log")
+    posterior = oc.calibrate(problem, "none", draws=50, chains=2, seed=1, progress=False)
+    draws = posterior.theta.reshape(-1, 2)
+    centre, h = draws.mean(axis=0), 1e-4
+    logs = [np.log(emulator(X, centre + step)[:, 0]) for step in h * np.vstack([np.eye(2), -np.eye(2)])]
+    slopes = np.stack([(logs[j] - logs[j + 2]) / (2 * h) for j in range(2)], axis=1)
+    (found,) = _influence(posterior, emulator, X[:, None], draws)
+    ((_, functions, _),) = emulator.functions(X[:, None])
+    here = emulator(X, centre)[:, 0]
+    for r, component in enumerate(functions):
+        error = (np.log(here + h * component) - np.log(here - h * component)) / (2 * h)
+        moved = np.linalg.lstsq(slopes, error, rcond=None)[0] * emulator.scores[0].scale[r] / draws.std(axis=0)
+        np.testing.assert_allclose(found[:, r], moved, rtol=1e-3, atol=1e-4)
