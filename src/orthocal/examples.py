@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from .arrays import Array
 from .problem.domain import Box
-from .problem.parameters import Distribution
+from .problem.priors import Distribution
 from .problem.problem import Problem
 from .problem.simulator import Simulator
 

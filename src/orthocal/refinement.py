@@ -97,10 +97,14 @@ def _candidates(posterior: Posterior, draws: Array, rng: np.random.Generator) ->
     """Draws of the posterior, half of them moved away from its mean, within the priors' supports."""
     chosen = draws[rng.choice(len(draws), CANDIDATES, replace=len(draws) < CANDIDATES)]
     mean = draws.mean(axis=0)
-    chosen[::2] = mean + WIDENED * (chosen[::2] - mean)
-    lower, upper = posterior.record.support[1:3]
-    inside = np.clip(chosen, lower, upper)
-    unique: Array = np.unique(inside, axis=0)
+    support, constraint = posterior.record.support, posterior.record.constraint
+    widened = np.clip(mean + WIDENED * (chosen[::2] - mean), support.lower, support.upper)
+    if support.possible is not None:
+        widened = widened[support.possible(widened)]
+    elif constraint:
+        # a function, which is not known any more: the draws themselves are allowed
+        widened = chosen[::2]
+    unique: Array = np.unique(np.concatenate([np.clip(chosen[1::2], support.lower, support.upper), widened]), axis=0)
     return unique
 
 

@@ -15,7 +15,7 @@ from ..errors import ConfigError
 from ..execution.program import Program
 from ..runs.designs import design
 from ..sections import Names, Section, read_sections
-from .priors import priors_of
+from .priors import names_of, priors_of
 from .tables import read_columns
 from .user_code import FileFunction
 
@@ -69,6 +69,7 @@ class CampaignFile(Section):
     simulator: FunctionSection | None = None
     program: ProgramSection | None = None
     parameters: dict[str, dict[str, Any]] = Field(min_length=1)
+    constraint: str | None = None
     design: DesignSection
     x: PointsSection
     run: RunSection = RunSection()
@@ -111,12 +112,11 @@ def _simulator(config: CampaignFile, folder: Path) -> FileFunction | Program:
 
 
 def _design(config: CampaignFile, folder: Path) -> pd.DataFrame:
-    section, names = config.design, list(config.parameters)
-    priors = priors_of(config.parameters)
+    section, priors = config.design, priors_of(config.parameters)
     if section.file is not None:
         if section.model_fields_set - {"file"}:
             raise ConfigError("[design] with a file takes no other key")
-        return read_columns(folder / section.file, names, section.file)
+        return read_columns(folder / section.file, names_of(priors), section.file)
     if section.n is None:
         raise ConfigError("[design] needs n, the number of runs, or a file")
-    return design(priors, section.n, section.kind, section.seed, section.bounds)
+    return design(priors, section.n, section.kind, section.seed, section.bounds, config.constraint)

@@ -5,18 +5,46 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from scipy import stats
 
 from ..errors import ConfigError
-from ..problem.parameters import Distribution
+from ..problem.joint_prior import JointDistribution
+from ..problem.priors import Distribution
 
-#: parameter -> ``distribution`` and its arguments, as a file has them
+#: parameter -> ``distribution`` and its arguments, as a file has them; "a, b" is the key of a joint prior
 Settings = Mapping[str, Mapping[str, Any]]
+#: joint distributions, and the arguments that each must have
+JOINT: dict[str, tuple[str, ...]] = {"multivariate_normal": ("mean", "cov"), "multivariate_t": ("loc", "shape", "df")}
 
 
-def priors_of(parameters: Settings) -> dict[str, Distribution]:
-    """The prior of each parameter."""
-    return {name: _prior(name, dict(settings)) for name, settings in parameters.items()}
+def priors_of(parameters: Settings) -> dict[Any, Distribution | JointDistribution]:
+    """The prior of each parameter; several with a joint prior have the tuple of their names as the key."""
+    found: dict[Any, Distribution | JointDistribution] = {}
+    for name, settings in parameters.items():
+        if settings.get("distribution") in JOINT:
+            found[tuple(one.strip() for one in name.split(","))] = _joint(name, dict(settings))
+        else:
+            found[name] = _prior(name, dict(settings))
+    return found
+
+
+def names_of(priors: Mapping[Any, Any]) -> list[str]:
+    """The parameters' names, one by one."""
+    return [name for key in priors for name in (key if isinstance(key, tuple) else (key,))]
+
+
+def _joint(names: str, arguments: dict[str, Any]) -> JointDistribution:
+    family = arguments.pop("distribution")
+    needed = JOINT[family]
+    if set(arguments) != set(needed):
+        raise ConfigError(f"parameters {names!r}: {family} takes {', '.join(needed)}, not {', '.join(arguments)}")
+    try:
+        values = {name: np.asarray(value, dtype=float) for name, value in arguments.items()}
+        prior: JointDistribution = getattr(stats, family)(**values)
+    except (TypeError, ValueError, np.linalg.LinAlgError) as error:
+        raise ConfigError(f"parameters {names!r}: {family} cannot be made of these values: {error}") from None
+    return prior
 
 
 def _prior(name: str, arguments: dict[str, Any]) -> Distribution:
@@ -25,7 +53,8 @@ def _prior(name: str, arguments: dict[str, Any]) -> Distribution:
     if not isinstance(found, stats.rv_continuous):
         raise ConfigError(
             f"parameter {name!r}: distribution {family!r} is not a continuous distribution of scipy.stats, "
-            'write for instance { distribution = "norm", loc = 0, scale = 10 }'
+            'write for instance { distribution = "norm", loc = 0, scale = 10 }; joint ones, with a key like "a, b", '
+            f"are {', '.join(JOINT)}"
         )
     shapes = [one.strip() for one in (found.shapes or "").split(",") if one.strip()]
     unknown = set(arguments) - {"loc", "scale", *shapes}

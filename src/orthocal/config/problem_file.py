@@ -127,6 +127,7 @@ class ProblemFile(Section):
     data: DataSection
     simulator: SimulatorSection
     parameters: dict[str, dict[str, Any]] = Field(min_length=1)
+    constraint: str | None = None
     domain: DomainSection | None = None
     noise: NoiseSection = NoiseSection()
     loss: LossSection = LossSection()
@@ -161,6 +162,7 @@ def build_problem(config: ProblemFile, folder: Path) -> Problem:
         emulator_error=config.simulator.error,
         transform=config.data.transform,
         x_err=_input_errors(config.data.x_err, table, file),
+        constraint=config.constraint,
     )
 
 

@@ -187,8 +187,10 @@ def with_prior(parameters: Parameters, fisher: Array, theta: Array) -> Array:
     A prior without curvature counts as one ten times as wide as its spread: the precision stays regular where the
     data say nothing.
     """
-    least = 0.01 / parameters.spread**2
-    return np.asarray(fisher + np.diag(np.maximum(parameters.log_prior_curvature(theta), least)))
+    curvature = parameters.log_prior_curvature(theta)
+    diagonal = np.maximum(np.diag(curvature), 0.01 / parameters.spread**2)
+    np.fill_diagonal(curvature, diagonal)
+    return np.asarray(fisher + curvature)
 
 
 def dispersed_starts(model: ThetaModel, tilde: Array, rngs: Rngs, root: Array | None = None) -> Array:

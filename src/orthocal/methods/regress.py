@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from ..arrays import Array
+from ..arrays import Array, matrix_root
 from ..bias.base import BiasSampler
 from ..bias.outcomes import OutcomesBias, OutcomesState
 from ..errors import IdentifiabilityError
@@ -34,7 +34,7 @@ class Linear(NamedTuple):
     coefficients
         (p, m q): takes b at the nodes to lambda(b), the coefficients of its projection on G.
     pull, precision
-        Gradient (p,) and curvature (p,) of -log prior at theta_tilde: a Gaussian prior, or a flat one where it is 0.
+        Gradient (p,) of log prior at theta_tilde and curvature (p, p): a Gaussian prior, or a flat one where it is 0.
     """
 
     at_data: Array
@@ -49,13 +49,20 @@ class Linear(NamedTuple):
         image = np.einsum("mkl,mlp->mkp", weighted, problem.gradient_at_nodes)
         coefficients = np.linalg.solve(problem.sensitivity.gram, image.reshape(-1, image.shape[2]).T)
         inside = problem.parameters.clipped(problem.theta_tilde, 1e-6)
-        curvature = np.maximum(problem.parameters.log_prior_curvature(inside), 0.0)
-        pull = np.where(curvature > 0, problem.parameters.log_prior_gradient(inside), 0.0)
+        pull, curvature = problem.parameters.gaussian_part(inside)
         return cls(problem.gradient_at_data, problem.gradient_at_nodes, coefficients, pull, curvature)
+
+    def prior_root(self) -> Array:
+        """R with R'R the precision, (p, p)."""
+        own = np.diag(self.precision)
+        independent = not (self.precision - np.diag(own)).any()
+        return np.diag(np.sqrt(own)) if independent else matrix_root(self.precision)
 
     def log_prior(self, moved: Array) -> Array:
         """Log density of the Gaussian prior at theta_tilde + moved (s, p), less that at theta_tilde."""
-        return np.asarray(moved @ self.pull - 0.5 * moved**2 @ self.precision)
+        own = np.diag(self.precision)
+        between = np.sum(moved @ (self.precision - np.diag(own)) * moved, axis=1)
+        return np.asarray(moved @ self.pull - 0.5 * moved**2 @ own - 0.5 * between)
 
 
 class Regressed(NamedTuple):
@@ -131,13 +138,13 @@ def with_prior(linear: Linear, free: Regressed, rngs: list[np.random.Generator])
     theta moves y_R by its regression on l over the draws: exact where all is Gaussian.
     """
     spread = free.moved.std(axis=0)
-    if max((np.abs(linear.pull) * spread).max(), (linear.precision * spread**2).max()) < WEAK_PRIOR:
+    if max((np.abs(linear.pull) * spread).max(), (np.diag(linear.precision) * spread**2).max()) < WEAK_PRIOR:
         return free
     information = np.linalg.inv(np.atleast_2d(np.cov(free.moved.T)))
     each = len(free.moved) // len(rngs)
     normal = np.concatenate([rng.standard_normal((each, len(linear.pull))) for rng in rngs])
-    pull = linear.pull + np.sqrt(linear.precision) * normal
-    combined = np.linalg.solve(information + np.diag(linear.precision), (free.moved @ information + pull).T).T
+    pull = linear.pull + normal @ linear.prior_root()
+    combined = np.linalg.solve(information + linear.precision, (free.moved @ information + pull).T).T
     shift = combined - free.moved
     at_data, at_nodes = (
         values + np.einsum("sp,pxk->sxk", shift, regressed_on(free.moved, values))
@@ -170,7 +177,8 @@ def gaussian_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Lin
     own = design[:n].reshape(n * q, -1)
     weighted = np.einsum("nkl,nlu->nku", problem.noise.precision, design[:n]).reshape(n * q, -1)
     H = own.T @ weighted
-    H[np.diag_indices_from(H)] += np.concatenate([linear.precision * unit**2, np.ones(root.shape[2])])
+    H[:p, :p] += linear.precision * np.outer(unit, unit)
+    H[np.arange(p, len(H)), np.arange(p, len(H))] += 1.0
     lower = cholesky(H, lower=True)
     residual = problem.whiten(problem.complete_y - problem.fit)
     information = weighted.T @ residual.ravel()

@@ -91,7 +91,7 @@ class Criterion:
     def jacobian(self, theta: Array) -> Array:
         gradient = self.simulator.gradient(self.x, theta)
         slope = -np.einsum("nkl,nlp->nkp", self.root, gradient).reshape(self.y.size, -1)
-        return np.vstack([slope, np.diag(self.parameters.prior_root_slope(theta))]) if self.prior_matters else slope
+        return np.vstack([slope, self.parameters.prior_root_slope(theta)]) if self.prior_matters else slope
 
     def _data(self, theta: Array) -> Array:
         left = self.y - self.simulator.evaluate(self.x, theta)

@@ -1,16 +1,22 @@
-"""The calibration parameters theta: their names and independent priors."""
+"""The calibration parameters theta: their names, their priors, and a constraint between them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.stats import qmc, rv_continuous
+from scipy.stats import qmc
 
 from ..arrays import Array, BoolArray
 from ..errors import InputError
+from .constraint import Constraint
+from .joint_prior import JointDistribution, joint_prior
+from .priors import Block, Distribution, SinglePrior
+
+#: name -> prior, or names -> their joint prior
+Priors: TypeAlias = Mapping[str, Distribution] | Mapping[tuple[str, ...], JointDistribution] | Mapping[Any, Any]
 
 #: what is stored beside the parameters, with its dimensions. Nothing else can be (results/labelled.py takes the
 #: dimensions from here), so these names, and only these, cannot be a parameter's
@@ -26,18 +32,11 @@ STORED_BESIDE = {
 }
 #: quantile of the priors' centre, as a start of the search
 CENTRE = 0.51
+#: draws of the prior that are tried at a time, and at most, to find those that are allowed
+TRIED, MOST_TRIED = 4096, 131_072
+#: allowed draws that show the prior
+ALLOWED = 2000
 RESERVED_NAMES = frozenset(STORED_BESIDE) | {dim for dims in STORED_BESIDE.values() for dim in dims}
-
-
-@runtime_checkable
-class Distribution(Protocol):
-    """What is needed of a prior; a frozen continuous ``scipy.stats`` distribution has it."""
-
-    def logpdf(self, x: Array | float) -> Any: ...
-
-    def ppf(self, q: Array | float) -> Any: ...
-
-    def support(self) -> tuple[Any, Any]: ...
 
 
 class Support(NamedTuple):
@@ -49,12 +48,19 @@ class Support(NamedTuple):
         The bounds, (p,); infinite where the prior is unbounded.
     spread
         Half the width of the prior's central 68 %, (p,): the parameter's natural scale.
+    possible
+        Whether theta (..., p) is allowed where bounds alone do not say it, or None.
     """
 
     names: tuple[str, ...]
     lower: Array
     upper: Array
     spread: Array
+    possible: Callable[[Array], BoolArray] | None = None
+
+    def allows(self, theta: Array) -> bool:
+        """Whether theta (p,) may be given to the simulator, bounds aside."""
+        return self.possible is None or bool(self.possible(theta))
 
     def describe(self, theta: Array, digits: int = 6) -> str:
         """theta with its names, for messages."""
@@ -62,20 +68,34 @@ class Support(NamedTuple):
 
 
 class Parameters:
-    """Names, priors and supports of theta; ``median`` (p,) is the prior's, the rest as in ``Support``."""
+    """Names, priors and supports of theta; ``median`` (p,) is the prior's, the rest as in ``Support``.
 
-    def __init__(self, priors: Mapping[str, Distribution]) -> None:
+        pi(theta) = prod_blocks pi_block(theta_block) 1[constraint] / constant
+
+    A block is a parameter with a prior of its own, or several with a joint one, whose key is the tuple of their names.
+    """
+
+    def __init__(self, priors: Priors, constraint: str | Callable[[Array], Any] | None = None) -> None:
         if not isinstance(priors, Mapping) or not priors:
             raise InputError('parameters must be a dictionary of name and prior: {"g": scipy.stats.norm(0, 10)}')
-        self.names = tuple(_checked_name(name) for name in priors)
+        self.given = dict(priors)
+        keys = [_checked_key(key) for key in priors]
+        self.names = tuple(name for key in keys for name in key)
         self.variables = tuple(variable_name(name) for name in self.names)
         if len(set(self.variables)) != len(self.variables):
             raise InputError(f"two parameters would be stored under one name: {', '.join(self.names)}")
-        self.priors = tuple(priors.values())
-        ranges = [_checked_range(name, prior) for name, prior in priors.items()]
-        self.lower, self.upper, self.median, self.spread = np.array(ranges).T
-        self._log_densities = [_log_density(prior) for prior in self.priors]
-        self._peaks = [_peak(prior, density) for prior, density in zip(self.priors, self._log_densities, strict=True)]
+        self._columns = [slice(start, end) for start, end in pairwise(accumulate(map(len, keys), initial=0))]
+        self.blocks: list[Block] = [
+            joint_prior(key, prior) if isinstance(given, tuple) else SinglePrior(key[0], cast(Distribution, prior))
+            for key, (given, prior) in zip(keys, priors.items(), strict=True)
+        ]
+        self.lower, self.upper, self.median, self.spread = (
+            np.concatenate([getattr(block, part) for block in self.blocks])
+            for part in ("lower", "upper", "median", "spread")
+        )
+        self.constraint = None if constraint is None else Constraint(constraint, self.names)
+        self._bounded = self.constraint is None and all(block.within_bounds for block in self.blocks)
+        self.allowed_share = 1.0 if self._bounded else self._allowed(1)[1]
 
     @property
     def p(self) -> int:
@@ -83,90 +103,148 @@ class Parameters:
 
     def inside(self, theta: Array) -> BoolArray:
         """Whether theta (..., p) lies in the interior of the support."""
-        return np.asarray(((theta > self.lower) & (theta < self.upper)).all(axis=-1))
+        within = np.asarray(((theta > self.lower) & (theta < self.upper)).all(axis=-1))
+        if self._bounded or not within.any():
+            return within
+        inside = within.copy()
+        inside[within] = self.possible(theta[within])
+        return inside
+
+    def possible(self, theta: Array) -> BoolArray:
+        """Whether constraint and joint priors allow theta (..., p): what bounds alone cannot say."""
+        found = np.ones(theta.shape[:-1], dtype=bool)
+        for block, columns in self._parts():
+            if not block.within_bounds:
+                found &= np.isfinite(block.log_density(theta[..., columns]))
+        return found if self.constraint is None else found & self.constraint(theta)
 
     def log_prior(self, theta: Array) -> Array:
-        """log pi(theta) = sum_j log pi_j(theta_j), for theta (..., p)."""
-        total = self._log_densities[0](theta[..., 0])
-        for j in range(1, self.p):
-            total = total + self._log_densities[j](theta[..., j])
+        """log pi(theta) = sum_blocks log pi_block(theta_block), for theta (..., p); -inf where it is not allowed."""
+        total: Any = 0.0
+        for number, (block, columns) in enumerate(self._parts()):
+            own = block.log_density(theta[..., columns])
+            total = own if number == 0 else total + own
+        if self.constraint is not None:
+            total = np.where(self.constraint(theta), total, -np.inf)
         return np.asarray(total)
 
     def log_prior_gradient(self, theta: Array) -> Array:
-        """d log pi / d theta, (..., p), by central differences; on a bound, that just inside of it."""
+        """d log pi / d theta, (..., p), of the blocks' densities; on a bound, that just inside of it."""
         theta = self.clipped(theta, 1e-4)
-        return np.asarray((self._shifted(theta, +1) - self._shifted(theta, -1)) / (2 * self._step))
+        return np.concatenate([block.gradient(theta[..., columns]) for block, columns in self._parts()], axis=-1)
 
     def log_prior_curvature(self, theta: Array) -> Array:
-        """-d2 log pi / d theta2, (..., p), never negative: a prior's share of a Laplace precision."""
+        """-d2 log pi / d theta2, (..., p, p), without negative eigenvalues: a prior's share of a Laplace precision."""
         theta = self.clipped(theta, 1e-4)
-        second = self._shifted(theta, +1) - 2 * self._shifted(theta, 0) + self._shifted(theta, -1)
-        return np.asarray(np.maximum(-second / self._step**2, 0.0))
+        found = np.zeros((*theta.shape, self.p))
+        for block, columns in self._parts():
+            found[..., columns, columns] = block.curvature(theta[..., columns])
+        return found
+
+    def gaussian_part(self, theta: Array) -> tuple[Array, Array]:
+        """Gradient (p,) and curvature (p, p) at theta (p,), without the gradient along which nothing is curved."""
+        pull, curvature = self.log_prior_gradient(theta), self.log_prior_curvature(theta)
+        for _, columns in self._parts():
+            values, vectors = np.linalg.eigh(curvature[columns, columns])
+            curved = vectors[:, values > 0]
+            pull[columns] = curved @ (curved.T @ pull[columns])
+        return pull, curvature
 
     @property
     def flat(self) -> bool:
         """Whether every prior is uniform."""
-        return all(_family(prior) == "uniform" for prior in self.priors)
+        return all(block.flat for block in self.blocks)
 
     def prior_root(self, theta: Array) -> Array:
-        """r (p,) with r_j^2 = 2 (log pi_j at its highest - log pi_j), r_j of the sign of theta_j - there.
+        """r (p,) with r'r = 2 (log pi at its highest - log pi), r of the sign of theta - there.
 
-        For a Gaussian prior (theta - mean) / sd. Where a density goes to infinity, r is zero beside it.
+        For a Gaussian prior (theta - mean) / sd, or the same whitened. Where a density goes to infinity, r is zero
+        beside it.
         """
-        root = np.zeros(self.p)
-        for j, (density, (place, height)) in enumerate(zip(self._log_densities, self._peaks, strict=True)):
-            drop = np.maximum(height - float(density(theta[j])), 0.0)
-            root[j] = np.sign(theta[j] - place) * np.sqrt(2 * drop)
-        return root
+        return np.concatenate([block.root(theta[columns]) for block, columns in self._parts()])
 
     def prior_root_slope(self, theta: Array) -> Array:
-        """The derivative of each r_j, (p,), by central differences."""
+        """dr/dtheta, (p, p), by central differences."""
         theta = self.clipped(theta, 1e-4)
-        return np.asarray(
-            (self.prior_root(theta + self._step) - self.prior_root(theta - self._step)) / (2 * self._step)
-        )
+        slope = np.zeros((self.p, self.p))
+        for block, columns in self._parts():
+            slope[columns, columns] = block.root_slope(theta[columns])
+        return slope
 
     def clipped(self, theta: Array, margin: float) -> Array:
-        """theta, moved inside the support by ``margin`` (relative to the spread) where it is not."""
+        """theta, moved inside the bounds by ``margin`` (relative to the spread) where it is not."""
         room = margin * self.spread
         return np.asarray(np.clip(theta, self.lower + room, self.upper - room))
 
     def quantile(self, u: Array) -> Array:
-        """The priors' quantiles at u (..., p)."""
-        return np.stack([np.asarray(prior.ppf(u[..., j])) for j, prior in enumerate(self.priors)], axis=-1)
+        """Points that fill the priors as u (..., p) fills the unit cube: the quantiles of independent priors."""
+        return np.concatenate([block.filled(u[..., columns]) for block, columns in self._parts()], axis=-1)
+
+    def marginal_quantile(self, u: Array) -> Array:
+        """Quantiles of each parameter by itself at u (s, p); of what the constraint leaves of the prior."""
+        if self.constraint is None:
+            return np.concatenate([block.marginal(u[..., columns]) for block, columns in self._parts()], axis=-1)
+        draws = self._allowed(ALLOWED)[0]
+        return np.stack([np.quantile(draws[:, j], u[..., j]) for j in range(self.p)], axis=-1)
 
     def starts(self, count: int) -> Array:
         """``count`` points, (count, p): the centre, then some that fill the priors (scrambled Sobol), and their bulk.
 
-        Where p is large, hardly any point that fills the priors is near to the middle of all of them.
+        Where p is large, hardly any point that fills the priors is near to the middle of all of them. Those that are
+        not allowed are replaced by draws of the prior that are.
         """
         sobol = qmc.Sobol(self.p, rng=np.random.default_rng(0))
         unit = sobol.random_base2(int(np.ceil(np.log2(max(count, 2)))))[:count]
         # the bulk of a uniform prior is the whole of it
-        peaked = np.array([_family(prior) != "uniform" for prior in self.priors])
+        peaked = np.concatenate([np.full(len(block.median), not block.flat) for block in self.blocks])
         half = -(-count // 2)
         unit[half:] = np.where(peaked, 0.25 + 0.5 * unit[half:], unit[half:])
         # the very centre is often a place of symmetry, where nothing leads away
         unit[0] = CENTRE
-        return self.quantile(np.clip(unit, 1e-3, 1 - 1e-3))
+        starts = self.quantile(np.clip(unit, 1e-3, 1 - 1e-3))
+        outside = np.flatnonzero(~self.inside(starts))
+        if not self._bounded and outside.size:
+            starts[outside] = np.resize(self._allowed(outside.size)[0], (outside.size, self.p))
+        return starts
 
     @property
     def support(self) -> Support:
-        return Support(self.names, self.lower, self.upper, self.spread)
+        return Support(self.names, self.lower, self.upper, self.spread, None if self._bounded else self.possible)
 
-    @property
-    def _step(self) -> Array:
-        """A difference step for the log density; half of the margin of ``log_prior_gradient``."""
-        return np.asarray(5e-5 * self.spread)
+    def _parts(self) -> Iterator[tuple[Block, slice]]:
+        return zip(self.blocks, self._columns, strict=True)
 
-    def _shifted(self, theta: Array, sign: int) -> Array:
-        moved = theta + sign * self._step
-        return np.stack([logpdf(moved[..., j]) for j, logpdf in enumerate(self._log_densities)], axis=-1)
+    def _allowed(self, count: int) -> tuple[Array, float]:
+        """At most ``count`` draws of the prior that are allowed, (., p), and the share of all draws that are."""
+        rng = np.random.default_rng(0)
+        found: list[Array] = []
+        tried = 0
+        while tried < MOST_TRIED and sum(map(len, found)) < count:
+            draws = np.concatenate([block.draws(TRIED, rng) for block in self.blocks], axis=1)
+            found.append(draws[self.inside(draws)])
+            tried += TRIED
+        allowed = np.concatenate(found)
+        if not len(allowed):
+            words = "" if self.constraint is None else f" (constraint: {self.constraint.text})"
+            raise InputError(
+                f"none of {tried} draws of the priors is allowed{words}: check the constraint, it gets theta in the "
+                f"order {', '.join(self.names)}, or bring the priors nearer to where it holds"
+            )
+        return allowed[:count], len(allowed) / tried
 
 
 def variable_name(name: str) -> str:
     """The name of a parameter's variable in the results: netCDF cannot hold a slash."""
     return name.replace("/", "\N{DIVISION SLASH}")
+
+
+def _checked_key(key: object) -> tuple[str, ...]:
+    """The names that a prior is given to."""
+    if not isinstance(key, tuple):
+        return (_checked_name(key),)
+    if len(key) < 2:
+        raise InputError(f"parameter name {key!r}: a joint prior has a tuple of two or more names, else give one text")
+    return tuple(_checked_name(name) for name in key)
 
 
 def _checked_name(name: object) -> str:
@@ -175,57 +253,3 @@ def _checked_name(name: object) -> str:
     if name in RESERVED_NAMES or not name.strip("."):
         raise InputError(f"parameter name {name!r} is used by the results: choose another")
     return name
-
-
-def _checked_range(name: str, prior: Distribution) -> tuple[float, float, float, float]:
-    if not isinstance(prior, Distribution) or isinstance(prior, type | rv_continuous):
-        raise InputError(
-            f"the prior of {name!r} is {type(prior).__name__}: give a frozen continuous "
-            "scipy.stats distribution of one number, for instance scipy.stats.norm(0, 10)"
-        )
-    with np.errstate(all="ignore"):
-        quantiles = [np.asarray(prior.ppf(u)) for u in (0.16, 0.5, 0.84)]
-        height = np.asarray(prior.logpdf(quantiles[1]))
-    if quantiles[1].shape != ():
-        raise InputError(
-            f"the prior of {name!r} has length {quantiles[1].size}: each parameter is one number with one prior, "
-            "give a distribution a parameter"
-        )
-    low, median, high = map(float, quantiles)
-    lower, upper = (float(bound) for bound in prior.support())
-    if not np.isfinite([low, median, high, float(height)]).all() or high <= low:
-        raise InputError(f"the prior of {name!r} is not a proper distribution: check its location and scale")
-    return lower, upper, median, (high - low) / 2
-
-
-def _family(prior: Distribution) -> str | None:
-    return getattr(getattr(prior, "dist", None), "name", None)
-
-
-def _peak(prior: Distribution, density: Callable[[Array], Array]) -> tuple[float, float]:
-    """Where the log density is highest, looked for between the prior's outermost thousandths, and how high."""
-    if _family(prior) in ("norm", "uniform"):
-        middle = float(prior.ppf(0.5))
-        return middle, float(density(np.asarray(middle)))
-    grid = np.asarray(prior.ppf(np.linspace(0.001, 0.999, 101)), dtype=float)
-    heights = np.array([float(density(np.asarray(one))) for one in grid])
-    top = int(np.nanargmax(heights))
-    ends = grid[max(top - 1, 0)], grid[min(top + 1, len(grid) - 1)]
-    found = minimize_scalar(lambda value: -float(density(np.asarray(value))), bounds=ends, method="bounded")
-    if -found.fun > heights[top]:
-        return float(found.x), float(-found.fun)
-    return float(grid[top]), float(heights[top])
-
-
-def _log_density(prior: Distribution) -> Callable[[Array], Array]:
-    """The prior's log density; the two commonest by formula, because scipy's own takes 60 µs a call."""
-    family = _family(prior)
-    if family == "norm":
-        middle, sd = float(prior.ppf(0.5)), float(prior.std())  # type: ignore[attr-defined]
-        constant = -np.log(sd) - 0.5 * np.log(2 * np.pi)
-        return lambda theta: constant - 0.5 * ((theta - middle) / sd) ** 2
-    if family == "uniform":
-        lower, upper = (float(bound) for bound in prior.support())
-        height = -np.log(upper - lower)
-        return lambda theta: np.where((theta >= lower) & (theta <= upper), height, -np.inf)
-    return lambda theta: np.asarray(prior.logpdf(theta))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +23,7 @@ from .minima import Minimum, find_minima, least_squares_minima
 from .noise import Noise, NoiseSource, observed_precision
 from .noise_estimate import estimated_noise
 from .noise_kinds import AskedNoise
-from .parameters import Distribution, Parameters
+from .parameters import Parameters, Priors
 from .simulator import BoundSimulator, Function, GradientKind, Simulator
 from .transforms import Chosen
 
@@ -47,7 +48,9 @@ class Problem:
         ``f(x, theta)`` that returns (m,) or (m, q), or an ``oc.Simulator`` with a chosen gradient. It is called
         with vectors if x is a vector.
     parameters
-        Name -> frozen ``scipy.stats`` distribution, the priors of theta in native units.
+        Name -> frozen ``scipy.stats`` distribution, the priors of theta in native units. Several parameters with a
+        joint prior have the tuple of their names as the key, and an object with ``logpdf`` and ``rvs``, for instance
+        ``("a", "b"): stats.multivariate_normal(mean, cov)``.
     domain
         ``oc.Box`` or ``oc.Points``: the measure P_x. Default: the smallest box around x.
     noise_cov
@@ -80,6 +83,11 @@ class Problem:
         because estimated noise contains them already. To first order they add sum_j g_j g_j' s_j^2 with
         g_j = df/dx_j at theta_tilde to the noise of every point. They change neither W nor theta_tilde: W says what
         theta* means, which must not depend on how well x is known, nor on a fit that itself depends on W.
+    constraint
+        Which theta are allowed: a function of the array theta (p,), in the order of ``parameters`` as for the
+        simulator, that returns True or False; or an expression of the parameters' names, ``"a + b < 1"``. The prior
+        is restricted to it, for the best fit, the draws of every method and designs, and the simulator is never called
+        elsewhere.
     """
 
     def __init__(
@@ -87,7 +95,7 @@ class Problem:
         x: ArrayLike,
         y: ArrayLike,
         simulator: Function,
-        parameters: Mapping[str, Distribution],
+        parameters: Priors,
         domain: Domain | None = None,
         noise_cov: ArrayLike | Noise | AskedNoise = "estimate",
         loss_weight: ArrayLike = "noise-precision",
@@ -99,9 +107,10 @@ class Problem:
         groups: ArrayLike | Groups | None = None,
         transform: Chosen = None,
         x_err: ArrayLike | None = None,
+        constraint: str | Callable[[Array], Any] | None = None,
     ) -> None:
         self.data = field_data(x, y, input_names, outcome_names, groups).transformed(transform)
-        self.parameters = Parameters(parameters)
+        self.parameters = Parameters(parameters, constraint)
         self.simulator = BoundSimulator(
             simulator, self.parameters.support, self.data.q, self.data.flat_x, self.data.transforms
         )
@@ -331,14 +340,15 @@ class Problem:
                 lambda x, theta: simulator.evaluate(x, theta)[:, k],
                 lambda x, theta: simulator.gradient(x, theta)[:, k],
             ),
-            dict(zip(self.parameters.names, self.parameters.priors, strict=True)),
+            self.parameters.given,
             domain=self.domain,
             noise_cov=own,
             loss_weight="identity" if isinstance(self._weight, np.ndarray) else self._weight,
             outcome_names=self.data.outcome_names[k],
             input_names=self.data.input_names,
+            constraint=self._constraint,
             # the joint fit's minima are good places to start from
-            starts=np.vstack([self._starts, *(self.parameters.clipped(one.theta, 1e-6) for one in self.minima)]),
+            starts=self._known_places(),
             groups=self.data.groups,
         )
         part.simulator.outside = simulator.outside
@@ -355,20 +365,30 @@ class Problem:
             self.data.x[kept],
             self.data.y[kept],
             self.simulator.evaluate,
-            dict(zip(self.parameters.names, self.parameters.priors, strict=True)),
+            self.parameters.given,
             domain=self.domain,
             noise_cov=replace(self.noise, observed=self.noise.observed[kept], by_point=by_point),
             loss_weight=self._weight,
             outcome_names=self.data.outcome_names,
             input_names=self.data.input_names,
+            constraint=self._constraint,
             # the minima of all data are good places to start from
-            starts=np.vstack([self._starts, *(self.parameters.clipped(one.theta, 1e-6) for one in self.minima)]),
+            starts=self._known_places(),
             groups=None if self.data.groups is None else self.data.groups.subset(kept),
         )
         # shared: it knows its gradient and the form of x already, and counts all calls
         part.simulator = self.simulator
         part.data = replace(part.data, transforms=self.data.transforms, native_y=self.data.native_y[kept])
         return part
+
+    @property
+    def _constraint(self) -> str | Callable[[Array], Any] | None:
+        return None if self.parameters.constraint is None else self.parameters.constraint.given
+
+    def _known_places(self) -> Array:
+        """The starts and the minima, inside of the support."""
+        known = np.vstack([self._starts, *(self.parameters.clipped(one.theta, 1e-6) for one in self.minima)])
+        return known[self.parameters.inside(known)]
 
     def _sensitivity(self, gradient: Array, weights: Array) -> Sensitivity:
         size = float(np.linalg.norm(self.whiten(self.complete_y))) / np.sqrt(self.data.n)
@@ -387,5 +407,5 @@ class Problem:
                 f"starts has shape {points.shape}: give a number, or one column a parameter ({self.parameters.p})"
             )
         if not self.parameters.inside(points).all():
-            raise InputError("a start of the search lies outside the support of the priors")
+            raise InputError("a start of the search lies outside the support of the priors, or of the constraint")
         return points

@@ -130,19 +130,27 @@ class BoundSimulator:
         self.outside = None if self.emulator is None else self.emulator.outside
 
     def evaluate(self, x: Array, theta: Array) -> Array:
-        """f(x, theta), (m, q); NaN in every cell where the simulator fails.
+        """f(x, theta), (m, q); NaN in every cell where the simulator fails, or where theta is not allowed.
 
         What it raises before it has ever worked is an error.
         """
+        nothing = np.full((len(x), self._q), np.nan)
+        if not self._support.allows(theta):
+            return nothing
         try:
-            return self.required(x, theta)
+            return self._working(x, theta)
         except NonFiniteError:
             if not self._settled:
                 raise
-            return np.full((len(x), self._q), np.nan)
+            return nothing
 
     def required(self, x: Array, theta: Array) -> Array:
-        """f(x, theta), (m, q), or an error where the simulator fails."""
+        """f(x, theta), (m, q), or an error where the simulator fails, or where theta is not allowed."""
+        if not self._support.allows(theta):
+            raise NonFiniteError(f"{self._support.describe(theta)} is not allowed: the simulator is not called there")
+        return self._working(x, theta)
+
+    def _working(self, x: Array, theta: Array) -> Array:
         try:
             return self._finite(self._model(x, theta) if self._settled else self._settle(x, theta), x, theta)
         except NonFiniteError as error:
@@ -174,15 +182,17 @@ class BoundSimulator:
         models = np.empty((len(theta), len(x), self._q))
         # the first call of all finds out what the function takes
         if self._parallel is not None and self._settled and len(theta) > 1:
-            self._share_out(self._parallel, x, theta, models, label)
+            allowed = np.array([self._support.allows(one) for one in theta])
+            models[~allowed] = np.nan
+            models[allowed] = self._shared_out(self._parallel, x, theta[allowed], label)
             return models
         for c, one in enumerate(theta if label is None else progress_bar(theta, label)):
             models[c] = self.evaluate(x, one)
         return models
 
-    def _share_out(self, calls: ParallelCalls, x: Array, theta: Array, models: Array, label: str | None) -> None:
-        """``models`` from several processes."""
-        started = perf_counter()
+    def _shared_out(self, calls: ParallelCalls, x: Array, theta: Array, label: str | None) -> Array:
+        """f(x, theta_c) from several processes."""
+        started, models = perf_counter(), np.empty((len(theta), len(x), self._q))
         answers = calls.answers(x[:, 0] if self.flat_x else x, theta)
         for c, answer in answers if label is None else progress_bar(answers, label):
             try:
@@ -194,12 +204,15 @@ class BoundSimulator:
                 models[c] = np.nan
         self.calls += len(theta)
         self.seconds += perf_counter() - started
+        return models
 
     def _raised(self, theta: Array, kind: str, text: str) -> NonFiniteError:
         return NonFiniteError(f"the simulator raised {kind} at {self._support.describe(theta)}: {text}")
 
     def gradient(self, x: Array, theta: Array) -> Array:
-        """df/dtheta, (m, q, p)."""
+        """df/dtheta, (m, q, p), or an error where it cannot be had."""
+        if not self._support.allows(theta):
+            raise NonFiniteError(f"{self._support.describe(theta)} is not allowed: there is no gradient")
         if self.gradient_kind is GradientKind.AUTO:
             self.gradient_kind = self._choose_gradient(x, theta)
         if self.gradient_kind is GradientKind.DIFFERENCE:

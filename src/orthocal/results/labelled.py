@@ -66,7 +66,7 @@ def _posterior(problem: Problem, draws: Draws) -> xr.Dataset:
 def _prior(problem: Problem) -> xr.Dataset:
     parameters = problem.parameters
     u = (np.arange(PRIOR_POINTS) + 0.5) / PRIOR_POINTS
-    quantiles = parameters.quantile(np.tile(u[:, None], parameters.p))
+    quantiles = parameters.marginal_quantile(np.tile(u[:, None], parameters.p))
     return xr.Dataset(
         {name: (("chain", "draw"), quantiles[None, :, j]) for j, name in enumerate(parameters.variables)},
         coords={"chain": [0], "draw": np.arange(PRIOR_POINTS)},

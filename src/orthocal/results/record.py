@@ -22,6 +22,7 @@ from scipy.spatial import cKDTree
 from ..arrays import Array, IntArray
 from ..errors import InputError
 from ..methods.base import Drawn, Draws, Method
+from ..problem.constraint import OPAQUE, Constraint
 from ..problem.noise import Noise
 from ..problem.parameters import Support
 from ..problem.problem import Problem
@@ -54,6 +55,7 @@ def attributes(
         "samplers": json.dumps([sampler.settings() for sampler in draws.samplers]),
         "notes": notes.written(),
         "variables": json.dumps(problem.parameters.variables),
+        "constraint": "" if problem.parameters.constraint is None else problem.parameters.constraint.text,
         "flat_x": int(problem.simulator.flat_x),
         **({"transforms": json.dumps(transforms.names)} if transforms else {}),
     }
@@ -80,7 +82,10 @@ class Record:
     @cached_property
     def support(self) -> Support:
         names = tuple(str(name) for name in self.constant("parameter"))
-        return Support(names, *(self.constant(f"prior_{part}") for part in ("lower", "upper", "spread")))
+        lower, upper, spread = (self.constant(f"prior_{part}") for part in ("lower", "upper", "spread"))
+        # a function cannot be in a file
+        known = self.constraint and self.constraint != OPAQUE
+        return Support(names, lower, upper, spread, Constraint(self.constraint, names) if known else None)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -173,6 +178,11 @@ class Record:
     @property
     def nodes_drawn(self) -> bool:
         return bool(self.data.attrs["nodes_drawn"])
+
+    @property
+    def constraint(self) -> str:
+        """Of the parameters: an expression, "a function" that no file can hold, or nothing."""
+        return str(self.data.attrs.get("constraint", ""))
 
     @property
     def loss_weight(self) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,8 @@ from scipy.stats import qmc
 
 from ..arrays import Array, as_floats
 from ..errors import InputError
-from ..problem.parameters import Distribution, Parameters
+from ..problem.parameters import Parameters, Priors
+from ..problem.priors import SinglePrior
 from ..problem.problem import Problem
 
 #: share of an unbounded prior that a design covers, in the middle
@@ -20,29 +21,33 @@ CENTRAL = 0.998
 HAIR = 1e-6
 #: runs beyond this are a mistake in `n`, not a plan
 MOST_POINTS = 10_000_000
+#: points that are tried for each one that a constraint must allow
+MOST_TRIED = 2**14
 
 Kind = Literal["sobol", "lhs", "grid"]
 Bounds = Mapping[str, tuple[float, float] | Sequence[float]]
 
 
 def design(
-    parameters: Mapping[str, Distribution] | Parameters | Problem,
+    parameters: Priors | Parameters | Problem,
     n: int | Sequence[int],
     kind: Kind = "sobol",
     seed: int | None = 0,
     bounds: Bounds | None = None,
+    constraint: str | Callable[[Array], Any] | None = None,
 ) -> pd.DataFrame:
     """Points theta_1, ..., theta_n spread evenly over a box: one row a run, one column a parameter.
 
     The box is the support of a bounded prior, and the central 99.8 % of a prior that is unbounded on either side.
+    Where a constraint allows some of the box only, the points are spread over that part of it.
 
     Parameters
     ----------
     parameters
-        Name -> frozen ``scipy.stats`` distribution as for ``oc.Problem``, or the problem itself.
+        Priors as for ``oc.Problem``, or the problem itself, with its constraint.
     n
         Number of points. For a grid the number along each parameter, or one number a parameter:
-        7 makes 7 x 7 points for two parameters, (7, 3) makes 7 x 3.
+        7 makes 7 x 7 points for two parameters, (7, 3) makes 7 x 3, less those that a constraint excludes.
     kind
         ``"sobol"`` (default), scrambled: with the same seed the first points of a longer design are those of a
         shorter one, so that a campaign can be extended; ``"lhs"``, a Latin hypercube; ``"grid"``, with its end points.
@@ -50,47 +55,74 @@ def design(
         Of the scrambling or of the hypercube; None takes a new one each time.
     bounds
         Name -> (low, high), instead of the box above for these parameters.
+    constraint
+        Which theta are allowed, as for ``oc.Problem``.
     """
-    known = _parameters(parameters)
+    known = _parameters(parameters, constraint)
     low, high = _box(known, bounds or {})
-    if kind == "grid":
-        unit = _grid(n, known.p)
-    elif kind in ("sobol", "lhs"):
-        unit = _scattered(n, known.p, kind, seed)
-    else:
+    if kind not in ("sobol", "lhs", "grid"):
         raise InputError(f'kind={kind!r}: give "sobol", "lhs" or "grid"')
-    # low + 1 * (high - low) may be rounded to beyond high
-    theta = np.clip(low + unit * (high - low), low, high)
+
+    def scaled(unit: Array) -> Array:
+        # low + 1 * (high - low) may be rounded to beyond high
+        return np.clip(low + unit * (high - low), low, high)
+
+    theta = scaled(_grid(n, known.p) if kind == "grid" else _scattered(n, known.p, kind, seed))
+    allowed = known.possible(theta)
+    if not allowed.all() and kind != "grid":
+        theta = _allowed_points(known, lambda count: scaled(_scattered(count, known.p, kind, seed)), len(theta))
+    elif not allowed.any():
+        raise InputError("the constraint excludes every point of the grid: take a finer one, or bounds around it")
+    else:
+        theta = theta[allowed]
     return pd.DataFrame(theta, columns=list(known.names))
 
 
-def _parameters(given: Mapping[str, Distribution] | Parameters | Problem) -> Parameters:
-    if isinstance(given, Problem):
-        return given.parameters
-    return given if isinstance(given, Parameters) else Parameters(given)
+def _parameters(given: Priors | Parameters | Problem, constraint: str | Callable[[Array], Any] | None) -> Parameters:
+    if isinstance(given, Problem | Parameters):
+        if constraint is not None:
+            raise InputError("the problem has its constraint itself: give one with priors only")
+        return given.parameters if isinstance(given, Problem) else given
+    return Parameters(given, constraint)
+
+
+def _allowed_points(parameters: Parameters, points: Callable[[int], Array], n: int) -> Array:
+    """The first n allowed points of the shortest design, of n 2^k points, that has as many."""
+    count = n
+    while count < min(MOST_POINTS, MOST_TRIED * n) / 2:
+        count *= 2
+        theta = points(count)
+        allowed = theta[parameters.possible(theta)]
+        if len(allowed) >= n:
+            return allowed[:n]
+    raise InputError(
+        f"the constraint allows {len(allowed)} of {count} points of the box: give bounds closer to where it holds"
+    )
 
 
 def _box(parameters: Parameters, bounds: Bounds) -> tuple[Array, Array]:
     unknown = sorted(set(bounds) - set(parameters.names))
     if unknown:
         raise InputError(f"bounds has no parameter {', '.join(unknown)}: there are {', '.join(parameters.names)}")
-    ranges = []
-    for j, (name, prior) in enumerate(zip(parameters.names, parameters.priors, strict=True)):
-        support = float(parameters.lower[j]), float(parameters.upper[j])
-        ranges.append(_given_range(name, bounds[name], support) if name in bounds else _range(prior, support))
-    low, high = np.array(ranges).T
+    low, high = _ranges(parameters)
+    for j, name in enumerate(parameters.names):
+        if name in bounds:
+            low[j], high[j] = _given_range(name, bounds[name], (float(parameters.lower[j]), float(parameters.upper[j])))
     return low, high
 
 
-def _range(prior: Distribution, support: tuple[float, float]) -> tuple[float, float]:
-    if not np.isfinite(support).all():
-        tail = (1 - CENTRAL) / 2
-        return float(prior.ppf(tail)), float(prior.ppf(1 - tail))
-    hair = HAIR * (support[1] - support[0])
-    # where the density is zero or infinite the simulator need not work: such an end is open
-    with np.errstate(all="ignore"):
-        closed = [bool(np.isfinite(prior.logpdf(end))) for end in support]
-    return support[0] + (0 if closed[0] else hair), support[1] - (0 if closed[1] else hair)
+def _ranges(parameters: Parameters) -> tuple[Array, Array]:
+    """The box of the priors, (p,) each."""
+    low, high = [], []
+    for block in parameters.blocks:
+        tail = np.full(len(block.lower), (1 - CENTRAL) / 2)
+        whole = np.isfinite(block.lower) & np.isfinite(block.upper)
+        hair = HAIR * np.where(whole, block.upper - block.lower, 0.0)
+        # where the density is zero or infinite the simulator need not work: such an end is open
+        closed = block.closed() if isinstance(block, SinglePrior) and whole.all() else (False, False)
+        low.append(np.where(whole, block.lower + (0 if closed[0] else hair), block.marginal(tail)))
+        high.append(np.where(whole, block.upper - (0 if closed[1] else hair), block.marginal(1 - tail)))
+    return np.concatenate(low), np.concatenate(high)
 
 
 def _given_range(name: str, given: Sequence[float], support: tuple[float, float]) -> tuple[float, float]:
