@@ -120,6 +120,8 @@ def _notes(problem: Problem, drawn: Draws) -> Notes:
         outside_runs=_share_outside(problem, drawn.theta),
         on_bound=tuple(problem.on_bound()),
         misfit=problem.misfit,
+        allowed_share=problem.parameters.allowed_share,
+        on_edge=problem.on_edge(),
         domain_given=problem.domain_given,
         domain=repr(problem.domain),
         noise_source=problem.noise.source,

@@ -126,7 +126,7 @@ def test_pcal_fits_every_draw(monkeypatch):
     goals = problem.whiten(
         problem.simulator.batch(nodes, np.tile([0.2, 0.3], (50, 1))) + rng.normal(0, 0.3, (50, len(nodes), 1))
     )
-    theta, loss = closest(problem, goals)
+    theta, loss, _ = closest(problem, goals)
     for one, goal, value in zip(theta, goals, loss, strict=True):
         left = (goal - problem.whiten(problem.simulator.required(nodes, one)))[:, 0]
         gradient = problem.whitened_gradient(nodes, one)[:, 0]

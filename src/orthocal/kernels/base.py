@@ -12,9 +12,13 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkab
 import numpy as np
 
 from ..arrays import Array, BoolArray
+from ..errors import NonFiniteError
 from ..problem.parameters import Parameters
 
 Rngs = list[np.random.Generator]
+Tuned = TypeVar("Tuned")
+#: draws that are tried for a place around which the simulator works
+MOST_PIVOTS = 20
 
 
 class ThetaState(NamedTuple):
@@ -191,6 +195,26 @@ def with_prior(parameters: Parameters, fisher: Array, theta: Array) -> Array:
     diagonal = np.maximum(np.diag(curvature), 0.01 / parameters.spread**2)
     np.fill_diagonal(curvature, diagonal)
     return np.asarray(fisher + curvature)
+
+
+def at_middle(made: Callable[[Array], Tuned], parameters: Parameters, thetas: Array) -> Tuned:
+    """What ``made`` makes of the mean of draws (..., p), or of the draw nearest to it where the simulator fails there.
+
+    The mean of draws on both sides of what is impossible may be impossible itself.
+    """
+    draws = thetas.reshape(-1, thetas.shape[-1])
+    mean = draws.mean(axis=0)
+    try:
+        return made(mean)
+    except NonFiniteError as error:
+        failure = error
+    order = np.argsort(np.sum(((draws - mean) / parameters.spread) ** 2, axis=1))
+    for theta in draws[order[:: max(1, len(order) // MOST_PIVOTS)]]:
+        try:
+            return made(theta)
+        except NonFiniteError:
+            continue
+    raise failure
 
 
 def dispersed_starts(model: ThetaModel, tilde: Array, rngs: Rngs, root: Array | None = None) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError, NonFiniteError
-from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, laplace_root, listed, normals
+from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, at_middle, laplace_root, listed, normals
 
 #: the acceptance rate aimed at
 TARGET_ACCEPTANCE = 0.8
@@ -49,7 +49,7 @@ class HMC:
         return HMCTuning(laplace_root(model, pivot), 1.5 / self.leapfrogs)
 
     def adapt(self, tuning: HMCTuning, model: ThetaModel, thetas: Array, acceptance: Array) -> HMCTuning:
-        root = laplace_root(model, thetas.reshape(-1, thetas.shape[-1]).mean(axis=0))
+        root = at_middle(lambda pivot: laplace_root(model, pivot), model.parameters, thetas)
         # beyond a quarter of the period a trajectory turns back
         size = min(tuning.size * np.exp(acceptance.mean() - TARGET_ACCEPTANCE), 1.6 / self.leapfrogs)
         return HMCTuning(root, float(size))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from ..arrays import Array
-from ..errors import InputError
+from ..errors import InputError, NonFiniteError
 from .base import (
     Conditional,
     Rngs,
@@ -17,6 +17,7 @@ from .base import (
     ThetaModel,
     ThetaState,
     accept,
+    at_middle,
     laplace_precision,
     listed,
     normals,
@@ -100,8 +101,9 @@ class Laplace:
             needed = max(needed, tuning.steps)
         steps = self.steps or int(np.clip(needed, 1, self.most_steps))
         walk = RARE_WALK if rate > 1 - LEFT_OVER else 1.0
-        pivot = thetas.reshape(-1, thetas.shape[-1]).mean(axis=0)
-        return linearised(model, pivot, steps, refinements, walk, freedom)
+        return at_middle(
+            lambda pivot: linearised(model, pivot, steps, refinements, walk, freedom), model.parameters, thetas
+        )
 
     def step(
         self, rngs: Rngs, tuning: LaplaceTuning, state: ThetaState, target: Conditional
@@ -144,6 +146,8 @@ def linearised(
     gain = cho_solve((lower, True), weighted(model.precision, np.moveaxis(gradient, -1, 0)).reshape(p, -1))
     pull = cho_solve((lower, True), model.parameters.log_prior_gradient(pivot))
     fit = model.simulate(pivot[None])[0]
+    if not np.isfinite(fit).all():
+        raise NonFiniteError(f"the simulator fails at {model.parameters.support.describe(pivot)}")
     centre = pivot + pull - gain @ fit.ravel()
     root = np.linalg.inv(lower).T
     return LaplaceTuning(pivot, fit, gradient, centre, gain, lower, root, steps, refinements, walk, freedom)
@@ -182,12 +186,20 @@ def _approximation(tuning: LaplaceTuning, target: Conditional) -> tuple[Array, A
         state = model.state(centre)
         failed = np.isnan(state.log_prior + state.model.sum(axis=(1, 2)))[:, None]
         bases = np.where(failed, tuning.pivot, centre)
-        gradient = np.stack([model.gradient(one) for one in bases])
+        gradient = np.stack([_gradient(model, one, tuning) for one in bases])
         precision = target.precision(bases, gradient)
         step = np.linalg.solve(precision, target.score(state, gradient)[..., None])[..., 0]
         centre = model.parameters.clipped(centre + np.where(failed, 0.0, step), 1e-6)
     lower = np.linalg.cholesky(precision)
     return centre, lower, np.linalg.inv(lower).swapaxes(1, 2)
+
+
+def _gradient(model: ThetaModel, theta: Array, tuning: LaplaceTuning) -> Array:
+    """The gradient at theta; that at the pivot where the simulator fails on all sides."""
+    try:
+        return model.gradient(theta)
+    except NonFiniteError:
+        return tuning.gradient
 
 
 def _proposal(rngs: Rngs, centre: Array, root: Array, freedom: float, target: Conditional) -> tuple[Array, Array]:

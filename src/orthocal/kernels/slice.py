@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
-from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, laplace_root, listed
+from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, at_middle, laplace_root, listed
 
 #: widenings of the bracket, on both sides together, before it is taken as it is
 MOST_WIDENINGS = 100
@@ -45,7 +45,7 @@ class Slice:
         return SliceTuning(4 * laplace_root(model, pivot))
 
     def adapt(self, tuning: SliceTuning, model: ThetaModel, thetas: Array, acceptance: Array) -> SliceTuning:
-        return self.tune(model, thetas.reshape(-1, thetas.shape[-1]).mean(axis=0))
+        return at_middle(lambda pivot: self.tune(model, pivot), model.parameters, thetas)
 
     def step(
         self, rngs: Rngs, tuning: SliceTuning, state: ThetaState, target: Conditional

@@ -53,6 +53,9 @@ class RunNotes:
         Share of the draws that were left out because the loss was stationary there, but not least.
     pareto_k, weighted_draws
         Of importance weights for the prior of theta: their Pareto shape, and how many draws they are worth.
+    impossible
+        Share of the draws that were left out because the simulator is closest where theta is not allowed, or where it
+        fails.
     """
 
     inner_steps: int | None = None
@@ -63,6 +66,7 @@ class RunNotes:
     maxima: float | None = None
     pareto_k: float | None = None
     weighted_draws: float | None = None
+    impossible: float = 0.0
 
 
 @dataclass(frozen=True)

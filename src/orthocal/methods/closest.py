@@ -10,15 +10,17 @@ and added to the expansion, so that its gradient is the simulator's: no draw nee
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from ..arrays import Array, BoolArray, IntArray
+from ..errors import NonFiniteError
 from ..losses import Loss, OwnLoss, Squared
 from ..problem.problem import Problem
 from .distance import Distance, domain_squares
-from .expansion import expanded, with_room
+from .expansion import Expansion, expanded, with_room
 from .objective import Objective, Slopes, objective
 
 #: rounds of calls before a draw is taken as it is
@@ -29,6 +31,8 @@ SETTLED = 1e-6
 OWN_SETTLED = 1e-3
 #: one that is still to move by more, after the last round, is stuck
 NEAR, OWN_NEAR = 1e-3, 1e-2
+#: how often a draw that led to where the simulator fails is tried again from where it works
+SECOND_TRIES = 1
 #: rounds after which the correction of the gradient is kept as it is, so that settled draws stay settled
 LEARNING_ROUNDS = 2
 #: Newton steps on the expansion, and halvings of one
@@ -58,6 +62,8 @@ class Closest(NamedTuple):
         Which did not settle, or are no minimum, (s,).
     elsewhere
         Which are closer to the simulator at another of the problem's minima, (s,).
+    impossible
+        Which are closest where theta is not allowed, or where the simulator fails, (s,): their theta is none.
     bias_square, process_square
         ∫ b*_k^2 dP_x and the variance of y_R over the domain, in the outcomes' units, (s, q).
     """
@@ -69,6 +75,7 @@ class Closest(NamedTuple):
     on_bound: BoolArray
     stuck: BoolArray
     elsewhere: BoolArray
+    impossible: BoolArray
     bias_square: Array
     process_square: Array
 
@@ -89,7 +96,11 @@ def _origin(problem: Problem, mean: Array, spread: Array, distance: Distance) ->
     """Where the simulator is closest to the draws' mean, roughly: there it is expanded."""
     start = problem.theta_tilde
     for _ in range(MOST_ORIGINS):
-        found = _Search(problem, mean, spread, distance, start).run().theta[0]
+        try:
+            found = _Search(problem, mean, spread, distance, start).run().theta[0]
+        except NonFiniteError:
+            # beside it the simulator fails
+            return problem.theta_tilde
         moved = np.abs(found - start) / np.where(spread > 0, spread, problem.parameters.spread)
         start = found
         if moved.max() < NEAR_ORIGIN:
@@ -101,24 +112,32 @@ def _elsewhere(problem: Problem, real: Array, spread: Array, distance: Distance,
     """Which draws are closer at another minimum: those that the expansion there has closer, if the simulator agrees."""
     better = np.zeros(len(real), dtype=bool)
     for other in problem.minima[1 : 1 + OTHER_MINIMA]:
-        better |= _Search(problem, real, spread, distance, other.theta).closer_than((1 - CLOSER) * loss)
+        with suppress(NonFiniteError):
+            better |= _Search(problem, real, spread, distance, other.theta).closer_than((1 - CLOSER) * loss)
     return better
 
 
 class _Search:
     def __init__(self, problem: Problem, real: Array, spread: Array, distance: Distance, near: Array) -> None:
-        origin = with_room(problem.parameters, near, spread)
         nodes, x = problem.rule.nodes, problem.data.x
         # one call for both; where the nodes are the data points, they are one
         self._points = x if np.array_equal(nodes, x) else np.vstack([nodes, x])
         self._problem, self._nodes, self._distance = problem, len(nodes), distance
         self._real, self._target = real, distance.vectors(real)
-        gradient = problem.whitened_gradient(nodes, origin)
-        slope = np.stack([distance.vectors(gradient[:, :, j]) for j in range(len(origin))], axis=1)
-        parameters = problem.parameters
-        self._expansion = expanded(lambda theta: self._simulated(theta)[0], slope, parameters, origin, spread)
-        scale = self._expansion.scale
+        self._expansion = self._expanded(near, spread)
+        scale, origin, parameters = self._expansion.scale, self._expansion.origin, problem.parameters
         self._lower, self._upper = ((end - origin) / scale for end in (parameters.lower, parameters.upper))
+
+    def _expanded(self, near: Array, spread: Array) -> Expansion:
+        """The simulator where there is room around ``near``; there itself, where the simulator fails in that room."""
+        parameters = self._problem.parameters
+        roomy, reach = with_room(parameters, near, spread)
+        for origin in (roomy, near):
+            with suppress(NonFiniteError):
+                gradient = self._problem.whitened_gradient(self._problem.rule.nodes, origin)
+                slope = np.stack([self._distance.vectors(gradient[:, :, j]) for j in range(len(origin))], axis=1)
+                return expanded(lambda theta: self._simulated(theta)[0], slope, parameters, origin, reach)
+        raise NonFiniteError(f"the simulator fails around {parameters.support.describe(near)}")
 
     def _simulated(self, theta: Array) -> tuple[Array, Array]:
         """f at the nodes for theta (s, p), as vectors (s, k), and at the data (s, n, q); NaN where it fails."""
@@ -142,6 +161,7 @@ class _Search:
         d, missed = np.zeros((count, p)), np.zeros_like(self._target)
         self._model = np.full((count, self._problem.data.n, self._problem.data.q), np.nan)
         settled, known, blocked = np.zeros((3, count), dtype=bool)
+        failures = np.zeros(count, dtype=int)
         for number in range(MOST_ROUNDS):
             moving = np.flatnonzero(~settled)
             new = self._minimised(d[moving], self._objective(moving, missed[moving]))
@@ -150,8 +170,11 @@ class _Search:
             exact, at_data = self._simulated(self._inside(new))
             works = np.isfinite(exact).all(axis=1)
             d[moving] = new
+            failures[moving[~works & ~blocked[moving]]] += 1
             blocked[moving[~works]] = True
             moved = moving[works]
+            # knowing more of the simulator there, once more to where it is closest
+            blocked[moved] &= failures[moved] > SECOND_TRIES
             missed[moved] = exact[works] - self._expansion.at(d[moved])
             self._model[moved] = at_data[works]
             known[moved] = True
@@ -169,7 +192,7 @@ class _Search:
         return self._verified(d, missed, blocked | ~known)
 
     def _give_up(self, d: Array, missed: Array, known: BoolArray) -> None:
-        """A draw for which the simulator has never worked stays at the origin, and counts as stuck."""
+        """A draw for which the simulator has never worked stays at the origin."""
         lost = ~known
         if lost.any():
             exact, at_data = self._simulated(self._expansion.origin[None])
@@ -262,7 +285,7 @@ class _Search:
         """Which parameters lie on their lower and upper bounds, to rounding."""
         return d <= self._lower + ROUNDING * np.abs(d), d >= self._upper - ROUNDING * np.abs(d)
 
-    def _verified(self, d: Array, missed: Array, failed: BoolArray) -> Closest:
+    def _verified(self, d: Array, missed: Array, impossible: BoolArray) -> Closest:
         every = np.arange(len(d))
         _, gradient, hessian = self._objective(every, missed).slopes(d, every)
         on_bound = np.any(self._at_bound(d), axis=(0, 2))
@@ -271,7 +294,7 @@ class _Search:
         # a parameter that is held at a bound has the curvature 0 here
         far = np.abs(self._newton(d, gradient, hessian)).max(axis=1) / self._unit(d)
         near = OWN_NEAR if self._distance.own else NEAR
-        stuck = failed | (far > near) | (np.sum(curvature > 0, axis=1) < np.sum(~held, axis=1))
+        stuck = (far > near) | (np.sum(curvature > 0, axis=1) < np.sum(~held, axis=1))
         left = self._target - missed - self._expansion.at(d)
         if self._distance.own:
             # there is no product to be zero: how far theta is from its place, in units of its spread
@@ -292,8 +315,9 @@ class _Search:
             self._model,
             np.where(on_bound, 0.0, error),
             on_bound,
-            stuck,
+            stuck & ~impossible,
             np.zeros(len(d), dtype=bool),
+            impossible,
             *squares,
         )
 

@@ -9,6 +9,7 @@ from itertools import combinations, combinations_with_replacement
 import numpy as np
 
 from ..arrays import Array
+from ..errors import NonFiniteError
 from ..problem.parameters import Parameters
 
 #: half the width of the differences, in sds of theta: wide enough to see over rounding, narrow enough to be local
@@ -19,6 +20,8 @@ MOST_MIXED = 12
 ROUNDING = 1e-12
 #: the regression of what the expansion missed needs so many draws a coefficient
 DRAWS_A_TERM = 10
+#: places that are tried for one with room inside of a constraint, and shorter differences where there is none
+PLACES, SHORTENINGS = 100, 5
 #: a parameter whose draws differ by less, in units of the draws' spread, does not vary
 LEAST_APART = 1e-3
 
@@ -107,10 +110,24 @@ def second_differences(
     return middle, straight, mixed
 
 
-def with_room(support: Parameters, theta: Array, spread: Array) -> Array:
-    """A theta nearby from which the expansion can look to both sides: curvature cannot be seen from a bound."""
+def with_room(support: Parameters, theta: Array, spread: Array) -> tuple[Array, Array]:
+    """A theta nearby from which the expansion can look to all sides, and how far: from an edge no curvature is seen."""
     room = np.minimum(_reach(support, spread), 0.25 * (support.upper - support.lower))
-    return np.clip(theta, support.lower + room, support.upper - room)
+    near = np.clip(theta, support.lower + room, support.upper - room)
+    if support.support.possible is None:
+        return near, spread
+    p = len(theta)
+    units = np.eye(p)
+    pairs = list(combinations(range(p), 2)) if p <= MOST_MIXED else []
+    mixed = [a * units[i] + b * units[j] for i, j in pairs for a in (1, -1) for b in (1, -1)]
+    corners = np.array([np.zeros(p), *units, *-units, *mixed])
+    # first where it is, then further and further away
+    moves = np.random.default_rng(0).standard_normal((PLACES, p)) * np.linspace(0, 3, PLACES)[:, None]
+    for shortened in 0.5 ** np.arange(SHORTENINGS):
+        for move in moves:
+            if support.inside(near + (move + corners) * shortened * room).all():
+                return near + move * shortened * room, shortened * spread
+    return theta, shortened * spread
 
 
 def _reach(support: Parameters, spread: Array) -> Array:
@@ -130,10 +147,19 @@ def expanded(
     p = len(origin)
     # an origin beside a bound leaves no room to look on both sides: the expansion is then linear there
     curved = 0.5 * room > 1e-3 * step
-    step = np.where(curved, np.minimum(step, 0.5 * room), step)
+    longest = np.where(curved, np.minimum(step, 0.5 * room), step)
     along = np.flatnonzero(curved)
     pairs = list(combinations(range(len(along)), 2)) if p <= MOST_MIXED else []
-    value, straight, mixed = second_differences(values_at, origin, np.diag(step)[along], pairs)
+    # where the simulator fails beside the origin, nearer to it
+    for shortened in 0.25 ** np.arange(SHORTENINGS):
+        step = shortened * longest
+        value, straight, mixed = second_differences(values_at, origin, np.diag(step)[along], pairs)
+        if np.isfinite(straight).all() and np.isfinite(mixed).all():
+            break
+    else:
+        step = longest
+    if not np.isfinite(value).all():
+        raise NonFiniteError(f"the simulator fails at {support.support.describe(origin)}")
     columns: list[Array] = [slope * step]
     bends: list[Array] = [np.zeros((p, p, p))]
     units = np.eye(p)[along]

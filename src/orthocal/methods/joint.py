@@ -71,7 +71,7 @@ class Joint(ListedMethod):
         regressed = self.regressed(problem, plan, linear)
         real = problem.whiten(problem.fit_at_nodes) + regressed.at_nodes
         found = self.projected(problem, real, regressed.moved.std(axis=0))
-        weights = importance_weights(problem, found.theta, regressed, plan.rngs)
+        weights = importance_weights(problem, found.theta, found.impossible, regressed, plan.rngs)
         return _finished(problem, plan, regressed, found, weights)
 
     def regressed(self, problem: Problem, plan: Plan, linear: Linear) -> Regressed:
@@ -160,5 +160,6 @@ def _finished(problem: Problem, plan: Plan, regressed: Regressed, found: Closest
             bias=tuple(sampler.findings() for sampler in regressed.samplers),
             pareto_k=weights.pareto_k,
             weighted_draws=weights.effective,
+            impossible=weights.impossible,
         ),
     )

@@ -17,7 +17,7 @@ from ..bias import GP
 from ..bias.outcomes import OutcomesBias, stand_ins
 from ..errors import InputError
 from ..kernels import Laplace
-from ..kernels.base import Conditional, ThetaModel, dispersed_starts
+from ..kernels.base import Conditional, ThetaModel, at_middle, dispersed_starts
 from ..kernels.laplace import LaplaceTuning, linearised
 from ..kernels.warmup import run_chains
 from ..problem.noise import NoiseSource
@@ -145,7 +145,7 @@ class _Run:
     def adapt(self, *window: Array) -> None:
         thetas, acceptance = window
         tuning = self._kernel.adapt(self._tuning, self._model, thetas, acceptance)
-        self._tuning = self._tuned(tuning, thetas.mean(axis=(0, 1)))
+        self._tuning = at_middle(lambda pivot: self._tuned(tuning, pivot), self._problem.parameters, thetas)
 
     def keep(self, s: int) -> None:
         theta, residual = self._state.theta, self._residual(self._state.model)

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Array, matrix_root
+from ..arrays import Array, BoolArray, matrix_root
 from ..bias import GP
 from ..bias.outcomes import OutcomesBias
-from ..errors import InputError
+from ..errors import InputError, NonFiniteError
 from ..problem.problem import Problem
 from .base import CLOSEST, Draws, ListedMethod, Plan, listed
 from .expansion import second_differences
@@ -110,10 +110,19 @@ class _Constraint:
             self._known[key] = self._problem.whitened_gradient(self._problem.rule.nodes, theta)
         return self._known[key]
 
+    def _has_gradient(self, theta: Array) -> bool:
+        """A theta beside which the simulator fails on all sides is as impossible as one where it fails."""
+        try:
+            self._gradient(theta)
+        except NonFiniteError:
+            return False
+        return True
+
     def log_density(self, theta: Array, residual: Array) -> Array:
         """log p(A'b = 0 | y) - log p(A'b = 0) for theta (c, p) and the residual (c, n, q), (c,)."""
         density = np.full(len(theta), -np.inf)
-        works = np.isfinite(residual).all(axis=(1, 2))
+        works: BoolArray = np.asarray(np.isfinite(residual).all(axis=(1, 2)))
+        works[works] = [self._has_gradient(one) for one in theta[works]]
         if works.any():
             A = self.columns(theta[works])
             prior, posterior = (_triangles(root, A) for root in (self._root, self._factor))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, BoolArray
 from ..bias import GP
 from ..bias.outcomes import OutcomesBias, stand_ins
+from ..errors import InputError, NonFiniteError
 from ..problem.problem import Problem
 from ..progress import progress_bar
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed
@@ -54,11 +55,13 @@ class PCAL(ListedMethod):
         y = problem.whiten(problem.complete_y)
         chains = len(plan.rngs)
         each = max(1, BATCH // chains)
+        impossible: list[BoolArray] = []
         for start in progress_bar(range(0, plan.draws, each), "sampling"):
             count = min(each, plan.draws - start)
             residual = np.broadcast_to(y, (count * chains, *y.shape))
             state, drawn = process.draw(plan.rngs * count, None, residual)
-            theta, loss = closest(problem, drawn[:, problem.data.n :])
+            theta, loss, barred = closest(problem, drawn[:, problem.data.n :])
+            impossible.append(barred.reshape(count, chains).T)
             model = problem.whiten(problem.simulator.batch(problem.data.x, theta))
             records = process.records(state)
             for s in range(count):
@@ -68,7 +71,8 @@ class PCAL(ListedMethod):
                 kept.add(start + s, theta[rows], model[rows], bias, lp=lp, acceptance_rate=accepted)
                 kept.add_record({name: value[rows] for name, value in records.items()})
         notes = RunNotes(bias=tuple(sampler.findings() for sampler in process.samplers))
-        return kept.finish(samplers=process.samplers, notes=notes, nodes_drawn=True, drawn=Drawn.PROCESS)
+        draws = kept.finish(samplers=process.samplers, notes=notes, nodes_drawn=True, drawn=Drawn.PROCESS)
+        return only_possible(draws, np.concatenate(impossible, axis=1), plan.rngs)
 
     def words(self) -> str:
         return (
@@ -91,8 +95,28 @@ class PCAL(ListedMethod):
         return OutcomesBias(self._prior(), data.x, problem.rule.nodes, problem.span, problem.noise, y, nothing)
 
 
-def closest(problem: Problem, target: Array) -> tuple[Array, Array]:
-    """For targets (s, m, q) at the nodes, whitened: the theta (s, p) whose f is closest in L2, and the loss (s,)."""
+def only_possible(draws: Draws, impossible: BoolArray, rngs: list[np.random.Generator]) -> Draws:
+    """Without the draws (c, s) that are closest where theta is impossible: others of their chain take their place."""
+    if not impossible.any():
+        return draws
+    share = 1 - float(impossible.mean())
+    if impossible.all(axis=1).any():
+        raise InputError(
+            f"the real process has its closest simulator at an allowed theta in {share:.1%} of the draws only: the "
+            "constraint, or where the simulator fails, excludes what the data say; loosen it"
+        )
+    rows = np.tile(np.arange(impossible.shape[1]), (len(rngs), 1))
+    for own, barred, rng in zip(rows, impossible, rngs, strict=True):
+        own[barred] = rng.choice(np.flatnonzero(~barred), int(barred.sum()))
+    notes = replace(draws.notes, impossible=1 - share, weighted_draws=float((~impossible).sum()))
+    return replace(draws.taken(rows), notes=notes)
+
+
+def closest(problem: Problem, target: Array) -> tuple[Array, Array, BoolArray]:
+    """For targets (s, m, q) at the nodes, whitened: the theta (s, p) whose f is closest in L2, and the loss (s,).
+
+    The last are those that are closest where theta is not allowed, or where the simulator fails, (s,).
+    """
     nodes, parameters = problem.rule.nodes, problem.parameters
     weighted = problem.rule.weights[:, None, None] * problem.metric
 
@@ -104,14 +128,20 @@ def closest(problem: Problem, target: Array) -> tuple[Array, Array]:
     theta = np.tile(parameters.clipped(problem.theta_tilde, 1e-9), (len(target), 1))
     left, loss = losses(theta, target)
     moving = np.arange(len(target))
+    barred = np.zeros(len(target), dtype=bool)
     for _ in range(MOST_STEPS):
         step = _gauss_newton(problem, theta[moving], left[moving], weighted)
         settled = np.max(np.abs(step) / parameters.spread, axis=1) < 1e-9
+        lost = np.isnan(step).any(axis=1)
+        barred[moving[settled]], barred[moving[lost]] = False, True
+        settled |= lost
         moving, step = moving[~settled], step[~settled]
         size = np.ones(len(moving))
         for _ in range(MOST_HALVINGS):
             trial = parameters.clipped(theta[moving] + size[:, None] * step, 1e-9)
             new_left, new_loss = losses(trial, target[moving])
+            # of the last whole step: where it was to go
+            barred[moving] = np.where(size == 1, np.isinf(new_loss), barred[moving])
             worse = new_loss > loss[moving]
             if not worse.any():
                 break
@@ -123,15 +153,24 @@ def closest(problem: Problem, target: Array) -> tuple[Array, Array]:
         moving = places
         if not len(moving):
             break
-    return theta, loss
+    return theta, loss, barred
 
 
 def _gauss_newton(problem: Problem, theta: Array, left: Array, weighted: Array) -> Array:
-    """The steps (s, p) for what is left of the targets, (s, m, q)."""
-    gradient = np.stack([problem.whitened_gradient(problem.rule.nodes, one) for one in theta])
+    """The steps (s, p) for what is left of the targets, (s, m, q); NaN where there is no gradient."""
+    gradient = np.stack([_gradient(problem, one) for one in theta])
     image = np.einsum("mkl,smlp->smkp", weighted, gradient)
     gram = np.einsum("smkp,smkr->spr", gradient, image)
     slope = np.einsum("smkp,smk->sp", image, left)
     # a parameter without effect at some theta stays where it is
     ridge = 1e-12 * np.trace(gram, axis1=1, axis2=2)[:, None, None] * np.eye(gram.shape[1])
     return np.asarray(np.linalg.solve(gram + ridge, slope[..., None])[..., 0])
+
+
+def _gradient(problem: Problem, theta: Array) -> Array:
+    """At the nodes; NaN where the simulator fails on all sides."""
+    nodes = problem.rule.nodes
+    try:
+        return problem.whitened_gradient(nodes, theta)
+    except NonFiniteError:
+        return np.full((len(nodes), problem.data.q, len(theta)), np.nan)

@@ -16,7 +16,7 @@ from ..bias.base import ListedPrior
 from ..bias.outcomes import OutcomesBias, OutcomesState, stand_ins
 from ..errors import InputError
 from ..kernels import Kernel, Laplace
-from ..kernels.base import Conditional, ThetaModel, ThetaState, dispersed_starts
+from ..kernels.base import Conditional, ThetaModel, ThetaState, at_middle, dispersed_starts
 from ..kernels.laplace import LaplaceTuning
 from ..kernels.memory import Centre, Trace
 from ..kernels.warmup import run_chains
@@ -173,7 +173,7 @@ class _Run:
     def adapt(self, *window: Array) -> None:
         thetas, acceptance = window
         self._tuning = self._method.kernel.adapt(self._tuning, self._model, thetas, acceptance)
-        self._centre = Centre(self._model, thetas.mean(axis=(0, 1)))
+        self._centre = at_middle(lambda pivot: Centre(self._model, pivot), self._problem.parameters, thetas)
 
     def keep(self, s: int) -> None:
         state, projected, kept = self._state, self._projected, self._kept

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Array, IntArray
+from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError
 from ..problem.problem import Problem
 from .regress import Regressed
@@ -20,20 +20,26 @@ LEAST_LOG_WEIGHT = 700.0
 class Weights(NamedTuple):
     """Which draws to keep, (s,), some more than once; the weights' Pareto shape, and how many draws they are worth.
 
-    The last two are None where all weights are the same.
+    The last two are None where all weights are the same. ``impossible`` is the share of the draws without a theta.
     """
 
     rows: IntArray
     pareto_k: float | None
     effective: float | None
+    impossible: float = 0.0
 
 
 def importance_weights(
-    problem: Problem, theta: Array, regressed: Regressed, rngs: list[np.random.Generator]
+    problem: Problem, theta: Array, impossible: BoolArray, regressed: Regressed, rngs: list[np.random.Generator]
 ) -> Weights:
-    """Resample draws, chain by chain, by pi(theta) over the Gaussian prior of their linearised theta."""
+    """Resample draws, chain by chain, by pi(theta) over the Gaussian prior of their linearised theta.
+
+    Those that are ``impossible`` (s,) have the weight 0.
+    """
     rows = np.arange(len(theta), dtype=np.intp)
     log_weights = problem.parameters.log_prior(theta) - regressed.log_prior
+    if impossible.any():
+        return _of_possible(np.where(impossible, -np.inf, log_weights), rngs)
     if not np.isfinite(log_weights).any():
         raise InputError(
             "no draw of theta has any density under its prior: the prior excludes where the simulator is closest to "
@@ -44,7 +50,31 @@ def importance_weights(
     smoothed, pareto_k = pareto_smoothed(log_weights)
     weights = np.exp(smoothed - smoothed.max())
     weights /= weights.sum()
-    each = len(rows) // len(rngs)
+    return Weights(_resampled(weights, rngs), pareto_k, float(1 / np.sum(weights**2)))
+
+
+def _of_possible(log_weights: Array, rngs: list[np.random.Generator]) -> Weights:
+    """The same where some draws, at least, have the weight 0: the others alone are smoothed."""
+    possible = np.isfinite(log_weights)
+    each = possible.reshape(len(rngs), -1).sum(axis=1)
+    if each.min() == 0:
+        raise InputError(
+            f"the real process has its closest simulator at an allowed theta in {possible.sum()} of {possible.size} "
+            "draws only: the constraint, or where the simulator fails, excludes what the data say; loosen it, or take "
+            "a method that draws theta by a chain, for instance pgp"
+        )
+    own = log_weights[possible]
+    smoothed, pareto_k = (own, None) if np.ptp(own) < NO_DIFFERENCE else pareto_smoothed(own)
+    weights = np.zeros(len(log_weights))
+    weights[possible] = np.exp(smoothed - smoothed.max())
+    weights /= weights.sum()
+    effective = float(1 / np.sum(weights**2))
+    return Weights(_resampled(weights, rngs), pareto_k, effective, 1 - float(possible.mean()))
+
+
+def _resampled(weights: Array, rngs: list[np.random.Generator]) -> IntArray:
+    """Numbers of draws, chain by chain, by their weights (s,)."""
+    each = len(weights) // len(rngs)
     kept = []
     for c, rng in enumerate(rngs):
         own = weights[c * each : (c + 1) * each]
@@ -52,7 +82,7 @@ def importance_weights(
         places = (rng.random() + np.arange(each)) / each
         chosen = np.searchsorted(np.cumsum(own / own.sum()), places)
         kept.append(c * each + rng.permutation(np.minimum(chosen, each - 1)))
-    return Weights(np.concatenate(kept).astype(np.intp), pareto_k, float(1 / np.sum(weights**2)))
+    return np.concatenate(kept).astype(np.intp)
 
 
 def pareto_smoothed(log_weights: Array, efficiency: float = 1.0) -> tuple[Array, float]:

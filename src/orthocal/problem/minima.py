@@ -17,6 +17,7 @@ from ..errors import NonFiniteError, SimulatorError
 from ..progress import progress_bar
 from ..regression.gaussian_process import sample_of_points
 from .best_fit import Criterion, Descent
+from .edges import along_edge
 from .parameters import Parameters
 
 #: two minima closer than this share of the prior's spread are one
@@ -35,6 +36,8 @@ ARRIVED, ARRIVED_VALUE = 1e-2, 1e-3
 MORE_STARTS = 512
 #: halvings of the way from a start that fails to the nearest one that works
 HALVINGS = 6
+#: places that are followed where there is a constraint: its edge can end the rough descents anywhere
+MOST_EDGES = 8
 #: rows that the rough descents use of large data
 ROUGH_ROWS = 2000
 
@@ -64,7 +67,10 @@ def find_minima(criterion: Criterion, starts: Array) -> tuple[Minimum, ...]:
         known = followed if rough is not criterion else [*followed, *ends]
         if not any(_arrived(place, other, parameters) for other in known):
             best = min((end.value for end in ends), default=np.inf)
-            _keep_better(ends, _to_the_end(criterion, place, best), parameters)
+            if parameters.support.possible is None:
+                _keep_better(ends, _to_the_end(criterion, place, best), parameters)
+            elif len(followed) < MOST_EDGES:
+                _keep_better(ends, _to_the_end_or_edge(criterion, place, best), parameters)
             followed.append(place)
     best = min((end.value for end in ends if end.finished), default=np.inf)
     # an unfinished descent counts where it has come further down than those that finished
@@ -133,6 +139,13 @@ def _to_the_end(criterion: Criterion, place: Descent, best: float) -> Descent:
         if before.value - end.value <= SAME_LOSS * before.value:
             break
     return end
+
+
+def _to_the_end_or_edge(criterion: Criterion, place: Descent, best: float) -> Descent:
+    """The same where a constraint may be in the way."""
+    here = place._replace(value=criterion.value(place.theta))
+    end = along_edge(criterion, here)
+    return along_edge(criterion, _to_the_end(criterion, place, best)) if end is here else end
 
 
 def _arrived(place: Descent, end: Descent, parameters: Parameters) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from ..arrays import Array, BoolArray, IntArray, as_floats
-from ..errors import IdentifiabilityError, InputError
+from ..errors import IdentifiabilityError, InputError, NonFiniteError
 from ..projection import Sensitivity, gram_matrix, quadrature_error, sensitivity
 from .arguments import bounding_box, check_emulator, checked_noise, checked_weight, transformed_errors
 from .best_fit import Criterion
@@ -308,13 +308,16 @@ class Problem:
         """Largest relative difference of the gradient from differences; of differences, from ones ten times as long.
 
         That of an emulator counts as it is: of step functions it is a difference over a cell, of the others it is
-        analytic, and short differences would show their rounding only.
+        analytic, and short differences would show their rounding only. NaN where no differences can be had.
         """
         if self.simulator.outside is not None:
             return 0.0
         given = self.simulator.gradient(self.data.x, self.theta_tilde)
         longer = 10.0 if self.simulator.gradient_kind is GradientKind.DIFFERENCE else 1.0
-        reference = self.simulator.difference_gradient(self.data.x, self.theta_tilde, longer)
+        try:
+            reference = self.simulator.difference_gradient(self.data.x, self.theta_tilde, longer)
+        except NonFiniteError:
+            return np.nan
         size = np.sqrt(np.mean(reference**2, axis=(0, 1)))
         return float(np.max(np.abs(given - reference).max(axis=(0, 1)) / np.where(size > 0, size, 1.0)))
 
@@ -326,6 +329,11 @@ class Problem:
             for name, close in zip(self.parameters.names, room < 1e-6 * self.parameters.spread, strict=True)
             if close
         )
+
+    def on_edge(self) -> bool:
+        """Whether theta_tilde lies on the edge of what constraint and joint priors allow."""
+        around = 1e-5 * np.diag(self.parameters.spread)
+        return not bool(self.parameters.possible(self.theta_tilde + np.vstack([around, -around])).all())
 
     def outcome(self, k: int) -> Problem:
         """The same problem with outcome k alone; its noise is that of this problem."""

@@ -16,6 +16,7 @@ from .notes import Notes
 from .outcome_findings import errors_in_x, impossible_observations
 from .record import Record
 from .residuals import FALSE_ALARM, misfits
+from .support import allowed, identified
 
 ORTHOGONALITY_LIMIT = 1e-10
 #: each draw's own theta is found by iteration
@@ -53,7 +54,8 @@ def findings(record: Record) -> Findings:
         _minima,
         _mixing,
         _theta_step,
-        _identified,
+        identified,
+        allowed,
         _curvature,
         _noise,
         errors_in_x,
@@ -254,22 +256,6 @@ def _theta_step(record: Record, notes: Notes) -> Iterator[Finding]:
         yield Finding("problem", "theta step", message, advice)
 
 
-def _identified(record: Record, notes: Notes) -> Iterator[Finding]:
-    support = record.support
-    draws = record.theta.reshape(-1, len(support.names))
-    share = draws.std(axis=0) / support.spread
-    for name, value in zip(support.names, share, strict=True):
-        if value > 0.5:
-            message = f"the posterior of {name} is {value:.2f} times as wide as its prior: the data say little about it"
-            yield Finding("note", "information", message)
-    edge = 0.01 * support.spread
-    near = (draws < support.lower + edge) | (draws > support.upper - edge)
-    for name, part in zip(support.names, near.mean(axis=0), strict=True):
-        if part > 0.02:
-            message = f"{part:.0%} of the draws of {name} lie at a bound of its prior"
-            yield Finding("note", "bounds", message, "check that the bound is meant")
-
-
 def _curvature(record: Record, notes: Notes) -> Iterator[Finding]:
     factors = notes.curvature_factors
     if factors is None:
@@ -380,6 +366,10 @@ def _emulator(record: Record, notes: Notes) -> Iterator[Finding]:
 def _gradient(record: Record, notes: Notes) -> Iterator[Finding]:
     if notes.outside_runs is not None:
         # an emulator's own
+        return
+    if np.isnan(notes.gradient_error):
+        message = "it could not be compared with longer differences: the simulator fails, or nothing is allowed, beside"
+        yield Finding("note", "gradient", f"{message} the best fit")
         return
     error, differences = notes.gradient_error, notes.gradient_kind is GradientKind.DIFFERENCE
     other = "differences with a longer step" if differences else "central differences"

@@ -33,6 +33,8 @@ class Notes(RunNotes):
     noise_freedom, noise_remarks, noise_smooth
         Of noise that was estimated: degrees of freedom for each outcome, what was found in the data, and whether its
         differences between points are those of a function of x.
+    allowed_share, on_edge
+        Share of the prior that the constraint allows, and whether the best fit lies on its edge.
     """
 
     seconds: float = 0.0
@@ -48,6 +50,8 @@ class Notes(RunNotes):
     outside_runs: float | None = None
     on_bound: tuple[str, ...] = ()
     misfit: float | None = None
+    allowed_share: float | None = None
+    on_edge: bool = False
     domain_given: bool = True
     domain: str = ""
     noise_source: NoiseSource = NoiseSource.KNOWN
