@@ -195,7 +195,8 @@ def test_gradient_and_curvature_of_a_gamma_prior_are_finite_and_steep_at_zero():
     parameters = Parameters({"g": stats.gamma(3.0)})
     theta = np.array([[1e-5], [1e-8], [0.0]])
     gradient, curvature = parameters.log_prior_gradient(theta), parameters.log_prior_curvature(theta)
-    assert np.isfinite(gradient).all() and np.isfinite(curvature).all()
+    assert np.isfinite(gradient).all()
+    assert np.isfinite(curvature).all()
     # those of theta = 0.01 are 199 and 20000
     assert (gradient > 199).all()
     assert (curvature > 20000).all()

@@ -91,3 +91,37 @@ def test_problems_and_parameters_are_taken():
 def test_mistakes_are_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         oc.design(PRIORS, **arguments)
+
+
+@pytest.mark.parametrize("kind", ["sobol", "lhs"])
+def test_a_constraint_is_filled_with_as_many_points(kind):
+    priors = {"a": stats.uniform(0, 1), ("b", "c"): stats.multivariate_normal([0, 5], [[1, 0.5], [0.5, 4]])}
+    table = oc.design(priors, 50, kind, constraint="a + b < 0.2")
+    assert table.shape == (50, 3)
+    assert (table["a"] + table["b"] < 0.2).all()
+    assert table["c"].between(5 - 3.1 * 2, 5 + 3.1 * 2).all()
+    assert table["c"].max() > 9
+
+
+def test_a_longer_constrained_design_begins_with_the_shorter_one():
+    priors, rule = {"a": stats.uniform(0, 1), "b": stats.uniform(0, 1)}, "b < a < 0.5"
+    assert oc.design(priors, 40, constraint=rule)[:16].equals(oc.design(priors, 16, constraint=rule))
+
+
+def test_a_constrained_grid_has_what_is_allowed_of_it():
+    priors = {"a": stats.uniform(0, 1), "b": stats.uniform(0, 1)}
+    table = oc.design(priors, 5, "grid", constraint=lambda theta: bool(theta[0] <= theta[1]))
+    assert len(table) == 15
+    with pytest.raises(InputError, match="excludes every point of the grid"):
+        oc.design(priors, 2, "grid", constraint="0.3 < a < 0.7")
+
+
+def test_a_design_of_a_problem_has_its_constraint():
+    x = np.linspace(0, 1, 10)
+    priors = {"a": stats.uniform(0, 1), "b": stats.uniform(0, 1)}
+    problem = oc.Problem(x, x, lambda x, t: t[0] + t[1] * x, priors, constraint="a < b")
+    assert (oc.design(problem, 20)["a"] < oc.design(problem, 20)["b"]).all()
+    with pytest.raises(InputError, match="has its constraint itself"):
+        oc.design(problem, 20, constraint="a < b")
+    with pytest.raises(InputError, match="give bounds closer to where it holds"):
+        oc.design(problem, 20, bounds={"a": (0.6, 1), "b": (0, 0.5)})

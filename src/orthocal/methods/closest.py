@@ -179,7 +179,7 @@ class _Search:
             self._model[moved] = at_data[works]
             known[moved] = True
             unit = self._unit(d)
-            if number < LEARNING_ROUNDS:
+            if number < LEARNING_ROUNDS and known.any():
                 before = self._expansion
                 self._expansion = before.learnt(d[known], missed[known], unit)
                 missed[known] -= self._expansion.at(d[known]) - before.at(d[known])

@@ -13,7 +13,9 @@ from ..arrays import Array, BoolArray
 from ..errors import InputError
 
 #: longer texts are no condition that someone wrote
-MOST_CHARACTERS = 5_000
+MOST_CHARACTERS = 2_000
+#: more of a piece than this is not shown
+MOST_SHOWN = 60
 
 Number = Callable[[Array], Array]
 
@@ -80,7 +82,7 @@ class _Reader:
         except SyntaxError as error:
             place = self._before + (error.offset or 1)
             raise InputError(
-                f"constraint {self._text!r} cannot be read at column {place} ({error.msg}): {KNOWN}"
+                f"constraint {_shown(self._text)!r} cannot be read at column {place} ({error.msg}): {KNOWN}"
             ) from None
         except (RecursionError, MemoryError, ValueError) as error:
             if isinstance(error, InputError):
@@ -91,7 +93,7 @@ class _Reader:
         piece = ast.get_source_segment(self._text[self._before :], node) or type(node).__name__
         # offsets are counted in bytes
         ahead = self._text[self._before :].encode()[: getattr(node, "col_offset", 0)].decode(errors="ignore")
-        return InputError(f"constraint: {piece!r} at column {self._before + len(ahead) + 1} {why}")
+        return InputError(f"constraint: {_shown(piece)!r} at column {self._before + len(ahead) + 1} {why}")
 
     def _condition(self, node: ast.expr) -> Condition:
         if isinstance(node, ast.BoolOp):
@@ -161,6 +163,10 @@ class _Reader:
             return lambda theta: np.asarray(function(parts[0](theta)))
         several = _OF_SEVERAL[name]
         return lambda theta: np.asarray(several.reduce([part(theta) for part in parts]))
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
 def _compared(function: np.ufunc, left: Number, right: Number) -> Condition:
