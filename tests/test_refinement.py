@@ -118,12 +118,14 @@ def test_an_error_moves_theta_on_the_transformed_scale():
         np.testing.assert_allclose(found[:, r], moved, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraint", ["a + b < 0.96", lambda theta: bool(theta[0] + theta[1] < 0.96)])
-def test_they_are_allowed_by_the_constraint(runs, constraint):
+def test_they_are_allowed_by_the_constraint(posterior, runs, constraint):
     rng = np.random.default_rng(5)
     x = rng.uniform(0, 1, 60)
     y = simulate(x, TRUTH) + rng.normal(0, 0.05, 60)
-    emulator = oc.emulate(runs, "gp")
-    problem = oc.Problem(x, y, emulator, PRIORS, oc.Box(0, 1), noise_cov=0.0025, starts=[TRUTH], constraint=constraint)
+    problem = oc.Problem(
+        x, y, posterior.emulator, PRIORS, oc.Box(0, 1), noise_cov=0.0025, starts=[TRUTH], constraint=constraint
+    )
     chosen = oc.next_runs(oc.calibrate(problem, draws=100, seed=1, progress=False), runs, 5)
     assert (chosen["a"] + chosen["b"] < 0.96).all()

@@ -30,7 +30,6 @@ METHODS = {
     "hmc": oc.methods.Projected(oc.bias.GP(**GP), kernel=oc.kernels.HMC()),
     "adaptive": oc.methods.Projected(oc.bias.GP(**GP), kernel=oc.kernels.AdaptiveMetropolis()),
 }
-SLOW = {"ko", "sgasp", "ogp", "slice", "hmc", "adaptive"}
 
 
 def design(x):
@@ -70,8 +69,17 @@ def cut_off():
     return left.mean(axis=0), left.std(axis=0), len(left) / len(draws)
 
 
-@pytest.mark.parametrize("case", ["constraint", "fails"])
-@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.slow] * (one in SLOW)) for one in METHODS])
+FAST = {("gp", "constraint"), ("gp", "fails")}
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        pytest.param(name, case, marks=[pytest.mark.slow] * ((name, case) not in FAST))
+        for name in METHODS
+        for case in ("constraint", "fails")
+    ],
+)
 def test_the_law_of_what_is_left(name, case):
     mean, sd, left = cut_off()
     assert 0.3 < left < 0.9
@@ -92,6 +100,7 @@ def test_the_law_of_what_is_left(name, case):
     assert any(words in finding.message for finding in found)
 
 
+@pytest.mark.slow
 def test_pcal_leaves_out_what_is_impossible():
     for case in ("constraint", "fails"):
         posterior = oc.calibrate(problem(case), "pcal", draws=100, chains=2, seed=2, progress=False)
@@ -100,7 +109,7 @@ def test_pcal_leaves_out_what_is_impossible():
         assert any("left out" in finding.message for finding in posterior.check())
 
 
-@pytest.mark.parametrize("method", ["gp", "pcal"])
+@pytest.mark.parametrize("method", ["gp", pytest.param("pcal", marks=pytest.mark.slow)])
 def test_data_that_contradict_the_constraint_are_an_error_or_a_problem(method):
     with pytest.raises(InputError, match=r"allowed theta in .* only"):
         oc.calibrate(
@@ -130,6 +139,7 @@ def test_the_constraint_is_saved_with_the_posterior(tmp_path):
     assert oc.load(tmp_path / "fit.nc", simulator=strict).predict(X[:3], draws=2).sizes["point"] == 3
 
 
+@pytest.mark.slow
 def test_several_outcomes_missing_cells_and_pandas():
     import pandas as pd
 
