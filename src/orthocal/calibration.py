@@ -121,7 +121,7 @@ def _notes(problem: Problem, drawn: Draws) -> Notes:
         on_bound=tuple(problem.on_bound()),
         misfit=problem.misfit,
         allowed_share=problem.parameters.allowed_share,
-        on_edge=problem.on_edge(),
+        on_edge=problem.parameters.on_edge(problem.theta_tilde),
         domain_given=problem.domain_given,
         domain=repr(problem.domain),
         noise_source=problem.noise.source,

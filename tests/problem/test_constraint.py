@@ -45,7 +45,7 @@ def test_the_best_fit_is_the_best_that_is_allowed(case):
     np.testing.assert_allclose(found.theta_tilde, best.x, atol=2e-4)
     assert criterion(found.theta_tilde) < best.fun * (1 + 1e-6)
     assert len(found.minima) == 1
-    assert found.on_edge() == (case != "not in the way")
+    assert found.parameters.on_edge(found.theta_tilde) == (case != "not in the way")
 
 
 def test_the_simulator_is_never_called_where_theta_is_not_allowed():

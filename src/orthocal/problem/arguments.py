@@ -14,6 +14,7 @@ from .domain import Box
 from .emulator import EmulatorLike
 from .noise import Noise, known_noise, noise_from_errors
 from .noise_kinds import AskedNoise, GroupNoise
+from .parameters import Parameters
 
 
 def checked_noise(
@@ -80,6 +81,20 @@ def checked_weight(weight: ArrayLike, q: int) -> Array | str:
     if not np.isfinite(matrix).all() or not is_symmetric(matrix) or not is_positive_definite(matrix):
         raise InputError("loss_weight is not symmetric and positive definite")
     return matrix
+
+
+def checked_starts(starts: ArrayLike, parameters: Parameters) -> Array:
+    """The starts of the search, (s, p)."""
+    if isinstance(starts, int | np.integer):
+        if starts < 1:
+            raise InputError(f"starts={starts}: the search needs at least one start")
+        return parameters.starts(int(starts))
+    points = np.atleast_2d(as_floats(starts, "starts"))
+    if points.ndim != 2 or points.shape[1] != parameters.p or not len(points):
+        raise InputError(f"starts has shape {points.shape}: give a number, or one column a parameter ({parameters.p})")
+    if not parameters.inside(points).all():
+        raise InputError("a start of the search lies outside the support of the priors, or of the constraint")
+    return points
 
 
 def bounding_box(x: Array) -> Box:

@@ -211,6 +211,16 @@ class Parameters:
     def support(self) -> Support:
         return Support(self.names, self.lower, self.upper, self.spread, None if self._bounded else self.possible)
 
+    @property
+    def given_constraint(self) -> str | Callable[[Array], Any] | None:
+        """The constraint as it was given."""
+        return None if self.constraint is None else self.constraint.given
+
+    def on_edge(self, theta: Array) -> bool:
+        """Whether theta (p,) lies on the edge of what constraint and joint priors allow."""
+        around = 1e-5 * np.diag(self.spread)
+        return not bool(self.possible(theta + np.vstack([around, -around])).all())
+
     def _parts(self) -> Iterator[tuple[Block, slice]]:
         return zip(self.blocks, self._columns, strict=True)
 

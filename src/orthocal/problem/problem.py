@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from ..arrays import Array, BoolArray, IntArray, as_floats
+from ..arrays import Array, BoolArray, IntArray
 from ..errors import IdentifiabilityError, InputError, NonFiniteError
 from ..projection import Sensitivity, gram_matrix, quadrature_error, sensitivity
-from .arguments import bounding_box, check_emulator, checked_noise, checked_weight, transformed_errors
+from .arguments import bounding_box, check_emulator, checked_noise, checked_starts, checked_weight, transformed_errors
 from .best_fit import Criterion
 from .data import Groups, field_data
 from .domain import Domain, Rule
@@ -131,7 +131,7 @@ class Problem:
         self._x_err = checked_x_err(x_err, self.data, self._noise_cov)
         self.loss_weight = loss_weight if isinstance(loss_weight, str) else "matrix"
         self._weight = checked_weight(loss_weight, self.data.q)
-        self._starts = self._checked_starts(starts)
+        self._starts = checked_starts(starts, self.parameters)
 
     @cached_property
     def noise(self) -> Noise:
@@ -330,11 +330,6 @@ class Problem:
             if close
         )
 
-    def on_edge(self) -> bool:
-        """Whether theta_tilde lies on the edge of what constraint and joint priors allow."""
-        around = 1e-5 * np.diag(self.parameters.spread)
-        return not bool(self.parameters.possible(self.theta_tilde + np.vstack([around, -around])).all())
-
     def outcome(self, k: int) -> Problem:
         """The same problem with outcome k alone; its noise is that of this problem."""
         noise = self.noise
@@ -354,7 +349,7 @@ class Problem:
             loss_weight="identity" if isinstance(self._weight, np.ndarray) else self._weight,
             outcome_names=self.data.outcome_names[k],
             input_names=self.data.input_names,
-            constraint=self._constraint,
+            constraint=self.parameters.given_constraint,
             # the joint fit's minima are good places to start from
             starts=self._known_places(),
             groups=self.data.groups,
@@ -379,7 +374,7 @@ class Problem:
             loss_weight=self._weight,
             outcome_names=self.data.outcome_names,
             input_names=self.data.input_names,
-            constraint=self._constraint,
+            constraint=self.parameters.given_constraint,
             # the minima of all data are good places to start from
             starts=self._known_places(),
             groups=None if self.data.groups is None else self.data.groups.subset(kept),
@@ -388,10 +383,6 @@ class Problem:
         part.simulator = self.simulator
         part.data = replace(part.data, transforms=self.data.transforms, native_y=self.data.native_y[kept])
         return part
-
-    @property
-    def _constraint(self) -> str | Callable[[Array], Any] | None:
-        return None if self.parameters.constraint is None else self.parameters.constraint.given
 
     def _known_places(self) -> Array:
         """The starts and the minima, inside of the support."""
@@ -403,17 +394,3 @@ class Problem:
         # central differences leave about 1e-10 of a zero gradient
         floor = 1e-8 * size / self.parameters.spread
         return sensitivity(gradient, weights, self.metric, self.parameters.names, floor)
-
-    def _checked_starts(self, starts: ArrayLike) -> Array:
-        if isinstance(starts, int | np.integer):
-            if starts < 1:
-                raise InputError(f"starts={starts}: the search needs at least one start")
-            return self.parameters.starts(int(starts))
-        points = np.atleast_2d(as_floats(starts, "starts"))
-        if points.ndim != 2 or points.shape[1] != self.parameters.p or not len(points):
-            raise InputError(
-                f"starts has shape {points.shape}: give a number, or one column a parameter ({self.parameters.p})"
-            )
-        if not self.parameters.inside(points).all():
-            raise InputError("a start of the search lies outside the support of the priors, or of the constraint")
-        return points
