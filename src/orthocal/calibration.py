@@ -12,7 +12,8 @@ from threadpoolctl import threadpool_limits
 
 from .arrays import Array
 from .errors import InputError, OrthocalError, OrthocalWarning
-from .methods import Draws, Method, Plan, method_by_name
+from .methods import Draws, Method, Plan
+from .methods.outputs import method_for
 from .problem.problem import Problem
 from .progress import progress_shown
 from .projection import ProjectionKind
@@ -53,7 +54,7 @@ def calibrate(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem")
-    chosen = method_by_name(method)
+    chosen = method_for(problem, method)
     check_lengths(draws, chains, warmup, seed)
     sequence = np.random.SeedSequence(seed)
     plan = Plan(int(draws), int(warmup), [np.random.default_rng(one) for one in sequence.spawn(chains)])

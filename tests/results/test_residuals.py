@@ -39,7 +39,7 @@ class OneDraw:
 
     def __init__(self, x, y):
         self.x, self.y = x, y[:, None]
-        self.noise_by_point, self.noise_cov = None, np.eye(1)
+        self.noise_by_point, self.noise_cov, self.without_inputs = None, np.eye(1), False
         self.scale_names, self.input_names = ("y",), tuple(f"x{j}" for j in range(x.shape[1]))
 
     def values(self, group, name):

@@ -10,4 +10,5 @@ from .bart import BART as BART
 from .softbart import SoftBART as SoftBART
 from .bmars import BMARS as BMARS
 from .bnn import BNN as BNN
+from .independent import Independent as Independent
 from . import sampled_gp as sampled_gp

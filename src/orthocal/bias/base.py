@@ -35,6 +35,8 @@ class Setting(NamedTuple):
         df/dtheta at the data and theta_tilde, (n, p), whitened.
     unit
         Whitened units in one unit of the outcome.
+    outcome
+        Its number among the outcomes.
     """
 
     x: Array
@@ -44,6 +46,7 @@ class Setting(NamedTuple):
     residual: Array
     gradient: Array
     unit: float
+    outcome: int = 0
 
 
 class BiasSampler(Protocol):

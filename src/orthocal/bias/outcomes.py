@@ -88,6 +88,7 @@ class OutcomesBias:
                     residual=residual[points.informed, k],
                     gradient=gradient[points.informed, k],
                     unit=float(units[k]),
+                    outcome=k,
                 )
             )
             for k, points in enumerate(self._points)
@@ -226,7 +227,7 @@ def stand_ins(x: Array, span: Array, values: Array, observed: BoolArray) -> Arra
     filled = values.copy()
     for k in range(values.shape[1]):
         seen = observed[:, k]
-        if not seen.all():
+        if not seen.all() and seen.any():
             tree = cKDTree(x[seen] / span)
             _, nearest = tree.query(x[~seen] / span, k=list(range(1, min(NEIGHBOURS, int(seen.sum())) + 1)))
             filled[~seen, k] = values[seen, k][nearest].mean(axis=1)

@@ -91,10 +91,10 @@ def compare(
     """Calibrate by several methods, and score how they predict observations that they have not seen."""
     from ..comparison.comparison import compare as run_compare
     from ..comparison.page import write_tables
-    from ..config.problem_file import build_methods, build_problem, read_problem_file
+    from ..config.problem_file import build_methods, build_problem, compared_methods, read_problem_file
 
     config = read_problem_file(problem_file)
-    names = config.compare.methods if methods is None else listed(methods)
+    names = compared_methods(config) if methods is None else listed(methods)
     chosen = build_methods(names, config.method, config.loss)
     problem, sampling = build_problem(config, problem_file.parent), config.sampling
     comparison = run_compare(

@@ -17,6 +17,7 @@ from ..problem.problem import Problem
 from ..progress import progress_shown
 from ..results.likelihood import require_density
 from .fits import prepared, run_methods, split_rows
+from .left_out import with_output_priors
 from .tables import Compared
 from .words import assumptions, labelled, remarks
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METHODS = ("gp", "bart", "ogp", "ko", "none")
+#: those of them that can do outputs without inputs
+OUTPUT_METHODS = ("gp", "ogp", "ko", "none")
 #: draws a chain of the fits to the folds, unless told otherwise
 FOLD_DRAWS = 250
 
@@ -43,7 +46,8 @@ class Comparison(Compared):
     held_out
         Label -> scores of every cell of y from the fit that had not seen it.
     fold_of_row
-        The fold in which each row was held out, (n,); the same for every method. None without folds.
+        The fold in which each row was held out, (n,), or each output without inputs, (q,); the same for every method.
+        None without folds.
     with_loo
         Whether the page and the printed tables include leave-one-out; ``loo()`` works in any case.
     preparation
@@ -107,10 +111,11 @@ def compare(
     Parameters
     ----------
     methods
-        Names, objects of ``oc.methods``, or label -> name or object.
+        Names, objects of ``oc.methods``, or label -> name or object; for outputs without inputs by default without
+        ``"bart"``.
     folds
         The rows are split at random into so many parts, the same for every method. Each part is predicted from the
-        others. 0 for no scores.
+        others. 0 for no scores. Of outputs without inputs it is the outputs that are split.
     draws, chains, warmup
         Of the fits to all data, as for ``oc.calibrate``.
     seed
@@ -122,9 +127,12 @@ def compare(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem")
-    chosen = labelled(methods)
+    without_inputs = problem.data.without_inputs
+    chosen = labelled(OUTPUT_METHODS if without_inputs and methods is METHODS else methods)
+    if without_inputs:
+        chosen = with_output_priors(problem, chosen)
     check_lengths(draws, chains, warmup, seed)
-    _check_folds(problem.data.n, folds, fold_draws)
+    _check_folds(problem.data.q if without_inputs else problem.data.n, folds, fold_draws)
     if loo:
         require_density(problem.data.transforms, problem.data.native_y)
     short = min(draws, FOLD_DRAWS) if fold_draws is None else fold_draws
@@ -145,4 +153,7 @@ def _check_folds(n: int, folds: int, fold_draws: int | None) -> None:
     if fold_draws is not None and (not isinstance(fold_draws, int | np.integer) or fold_draws < 4):
         raise InputError(f"fold_draws={fold_draws!r}: give a whole number of at least 4")
     if not isinstance(folds, int | np.integer) or (folds != 0 and not 2 <= folds <= n):
-        raise InputError(f"folds={folds!r}: give a whole number from 2 to the number of rows, {n}, or 0 for no scores")
+        raise InputError(
+            f"folds={folds!r}: give a whole number from 2 to the number of rows, or of outputs without x, {n}, or 0 "
+            "for no scores"
+        )

@@ -16,6 +16,7 @@ from ..problem.problem import Problem
 from ..progress import progress_bar
 from ..results.posterior import Posterior
 from ..results.scores import CellScores, cell_scores
+from .left_out import output_folds, output_scores
 
 
 class HeldOut(NamedTuple):
@@ -26,7 +27,7 @@ class HeldOut(NamedTuple):
 
 
 class Split(NamedTuple):
-    """The fold of each row, and the problem without each fold."""
+    """The fold of each row, or of each output without inputs, and the problem without each fold."""
 
     fold_of_row: IntArray
     problems: list[Problem]
@@ -51,7 +52,9 @@ def prepared(problem: Problem) -> tuple[float, int]:
 
 
 def split_rows(problem: Problem, folds: int, seed: int) -> Split:
-    """The rows at random in parts whose sizes differ by one at most."""
+    """The rows at random in parts whose sizes differ by one at most; outputs, where they have no inputs."""
+    if problem.data.without_inputs:
+        return Split(*output_folds(problem, folds, seed))
     fold_of_row = np.empty(problem.data.n, dtype=np.intp)
     order = np.random.default_rng(np.random.SeedSequence([seed, 0])).permutation(problem.data.n)
     fold_of_row[order] = np.arange(problem.data.n) % folds
@@ -98,7 +101,9 @@ def run_methods(
 
 
 def _scored(fit: Posterior, problem: Problem, rows: BoolArray) -> HeldOut:
-    """Scores of the rows that a fit has not seen."""
+    """Scores of the rows, or of the outputs without inputs, that a fit has not seen."""
+    if problem.data.without_inputs:
+        return HeldOut(*output_scores(fit, problem, rows))
     predicted = fit.predict(problem.data.x[rows], scale="transformed")
     roots = fit.record.noise_roots(predicted["draw"].values, problem.data.x[rows])
     if problem.noise.by_point is not None:
@@ -114,7 +119,9 @@ def _scored(fit: Posterior, problem: Problem, rows: BoolArray) -> HeldOut:
 
 def _joined(pieces: list[HeldOut], fold_of_row: IntArray) -> HeldOut:
     """The scores of all rows, in their order, from those of the folds."""
-    place = np.argsort(np.argsort(fold_of_row, kind="stable"), kind="stable")
+    # an output without inputs may have several cells
+    cells = sum(len(one.with_bias.crps) for one in pieces) // len(fold_of_row)
+    place = np.argsort(np.argsort(np.repeat(fold_of_row, cells), kind="stable"), kind="stable")
 
     def joined(parts: list[CellScores]) -> CellScores:
         return CellScores(*(np.concatenate(arrays)[place] for arrays in zip(*parts, strict=True)))

@@ -7,17 +7,17 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
-
 from ..files import whole_file
 from ..findings import Finding
 from ..pages.page import rendered
 from ..pages.pictures import Picture, inline_svg
-from ..pages.tables import Grid, grid_text, summary_rows
+from ..pages.tables import Grid, grid_text, summary_rows, with_error
 from . import figures
+from .output_figures import compared_outputs_figure
 from .tables import Compared
 from .words import WIDE, assumptions, flat_settings, remarks
 
+_OUTPUT_LEFT_OUT = "Each output was predicted from the others, by a fit that had not seen it"
 _SCORES = {"rmse": "RMSE", "crps": "CRPS", "coverage": "coverage"}
 
 
@@ -96,9 +96,9 @@ def _parameters(comparison: Compared) -> Grid:
 
 def _scores(comparison: Compared) -> Grid:
     table = comparison.scores()
-    several = len(comparison.outcome_names) > 1
+    several = len(comparison.scored_names) > 1
     rows = []
-    for outcome in comparison.outcome_names:
+    for outcome in comparison.scored_names:
         for method in comparison.held_out:
             row = {str(name): float(value) for name, value in table.loc[[(method, outcome)]].iloc[0].items()}
             cells = [
@@ -109,28 +109,18 @@ def _scores(comparison: Compared) -> Grid:
             gap = "best" if row["crps_gap"] == 0 else with_error(row["crps_gap"], row["gap_se"], 1)
             rows.append([*([outcome] if several else []), method, *cells[:3], gap, *cells[3:]])
     header = [*_SCORES.values(), "CRPS above best", *(f"model: {title}" for title in _SCORES.values())]
+    whole = comparison.scored_names == comparison.outcome_names
+    who = "Each row of the data was predicted by a fit that had not seen it" if whole else _OUTPUT_LEFT_OUT
+    unit = "both in the outcome's unit" if whole else "both in standard deviations of the output's noise"
     caption = (
-        "Each row of the data was predicted by a fit that had not seen it. RMSE is the error of the predictive mean, "
-        "CRPS that of the whole predictive distribution, both in the outcome's unit: smaller is better. Coverage is "
-        "the share of 95 % intervals that hold the observation: it should be 0.95. The last three columns are those of "
-        "the model alone, without its bias. ± is one standard error; that of the CRPS above the best is from the "
-        "differences cell by cell."
+        f"{who}. RMSE is the error of the predictive mean, CRPS that of the whole predictive distribution, {unit}: "
+        "smaller is better. Coverage is the share of 95 % intervals that hold the observation: it should be 0.95. The "
+        "last three columns are those of the model alone, without its bias. ± is one standard error; that of the CRPS "
+        "above the best is from the differences cell by cell."
     )
     return Grid(
         "Held-out observations", caption, [*(["outcome"] if several else []), "method", *header], rows, 1 + several
     )
-
-
-def with_error(value: float, error: float, digits: int) -> str:
-    """value ± error, with as many digits as the error's first ones allow."""
-    if not np.isfinite(value):
-        return "–"
-    if not error > 0 or not np.isfinite(error):
-        return f"{value:.3g}"
-    if not 1e-4 < max(abs(value), error) < 1e6:
-        return f"{value:.3g} ± {error:.{digits}g}"
-    places = int(np.clip(digits - 1 - np.floor(np.log10(error)), 0, 10))
-    return f"{value:.{places}f} ± {error:.{places}f}"
 
 
 def _loo(comparison: Compared) -> Grid:
@@ -179,6 +169,13 @@ def _posterior_pictures(comparison: Compared) -> Iterator[Picture]:
             f"The same, closer: posteriors more than {WIDE:g} times as wide as the narrowest run out of the panel."
         )
         yield Picture("Posteriors, closer", caption, inline_svg(closer, "closer"))
+    if next(iter(comparison.posteriors.values())).record.without_inputs:
+        caption = (
+            "What the simulator misses of each output by every method, in noise standard deviations: mean and 95 %."
+        )
+        yield Picture(
+            "Bias of the outputs", caption, inline_svg(compared_outputs_figure(comparison.posteriors), "bias")
+        )
 
 
 def _score_picture(comparison: Compared) -> Picture | None:
@@ -203,7 +200,8 @@ def _findings(comparison: Compared) -> Iterator[tuple[str, Finding]]:
 def _settings(comparison: Compared) -> Iterator[tuple[str, str]]:
     first = next(iter(comparison.posteriors.values()))
     sizes, data = first.data["posterior"].sizes, first.data["constant_data"].sizes
-    yield "data", f"{data['point']} rows, {data['input']} input(s), {first.q} outcome(s)"
+    rows = f"{data['point']} rows, {data['input']} input(s), {first.q} outcome(s)"
+    yield "data", f"{first.q} outputs without inputs" if first.record.without_inputs else rows
     if comparison.fold_of_row is not None:
         yield "folds", f"{comparison.fold_of_row.max() + 1}, at random, the same for every method"
     yield "chains, draws, warm-up", f"{sizes['chain']} x {sizes['draw']}, {first.record.warmup}"

@@ -13,8 +13,9 @@ from threadpoolctl import threadpool_limits
 from ..arrays import Array
 from ..calibration import check_lengths
 from ..errors import InputError
-from ..methods import Method, Plan, method_by_name
+from ..methods import Method, Plan
 from ..methods.joint import Joint
+from ..methods.outputs import method_for
 from ..methods.regress import Linear
 from ..problem.problem import Problem
 from ..progress import progress_bar, progress_shown
@@ -137,10 +138,10 @@ def compare_simulators(
     draws, chains, warmup, seed
         As for ``oc.calibrate``; the draws of y_R are ``draws`` times ``chains`` for each simulator.
     """
-    chosen = method_by_name(method)
+    _check(problems)
+    chosen = method_for(next(iter(problems.values())), method)
     if not isinstance(chosen, Joint):
         raise InputError(f'method={method!r}: simulators are compared by the joint projection, "gp" for instance')
-    _check(problems)
     check_lengths(draws, chains, warmup, seed)
     sequence = np.random.SeedSequence(seed)
     reals, spreads = [], {}

@@ -37,6 +37,11 @@ class Compared:
         return self._first.outcome_names
 
     @property
+    def scored_names(self) -> tuple[str, ...]:
+        """The rows of the scores: the outcomes, or all outputs without inputs together, because each is one number."""
+        return ("all outputs, in noise sds",) if self._first.record.without_inputs else self.outcome_names
+
+    @property
     def kinds(self) -> dict[str, str]:
         """Label -> family of the method, ``"projected"`` or ``"ko"`` for instance."""
         return {name: str(method.describe().get("kind")) for name, method in self.methods.items()}
@@ -97,11 +102,11 @@ class Compared:
 
     @cached_property
     def _scores(self) -> pd.DataFrame:
-        tables = {name: _score_columns(one, self.outcome_names) for name, one in self.held_out.items()}
+        tables = {name: _score_columns(one, self.scored_names) for name, one in self.held_out.items()}
         if not tables:
             return pd.DataFrame()
         table = pd.concat(tables, names=["method", "outcome"])
-        for k, outcome in enumerate(self.outcome_names):
+        for k, outcome in enumerate(self.scored_names):
             cells = {name: one.with_bias.crps[:, k] for name, one in self.held_out.items()}
             best = cells[str(table.xs(outcome, level="outcome")["crps"].idxmin())]
             for name, own in cells.items():

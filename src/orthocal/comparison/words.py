@@ -149,7 +149,7 @@ def _disagreements(comparison: Compared) -> Iterator[str]:
 
 def _predictions(comparison: Compared) -> Iterator[str]:
     table = comparison.scores()
-    for outcome in comparison.outcome_names:
+    for outcome in comparison.scored_names:
         rows = table.xs(outcome, level="outcome")
         if len(rows) > 1:
             best = rows["crps"].idxmin()

@@ -13,7 +13,8 @@ from typing import Any, Literal
 import pandas as pd
 from pydantic import ConfigDict, Field
 
-from ..comparison.comparison import METHODS
+from ..bias import GP, Independent
+from ..comparison.comparison import METHODS, OUTPUT_METHODS
 from ..emulators import Emulator
 from ..emulators.choice import emulate
 from ..errors import ConfigError
@@ -43,7 +44,7 @@ Numbers = float | list[float]
 
 class DataSection(Section):
     file: str
-    x: Names
+    x: Names | None = None
     y: Names
     y_err: Names | None = None
     transform: str | list[str] | dict[str, str] | None = None
@@ -137,6 +138,13 @@ class ProblemFile(Section):
     compare: CompareSection = CompareSection()
 
 
+def compared_methods(config: ProblemFile) -> list[str]:
+    """Names of the methods that the file has compared; without x and without a list, those that need none."""
+    if config.data.x is None and "methods" not in config.compare.model_fields_set:
+        return list(OUTPUT_METHODS)
+    return config.compare.methods
+
+
 def read_problem_file(path: str | Path) -> ProblemFile:
     """Read and check a problem file."""
     return read_sections(path, ProblemFile)
@@ -145,7 +153,8 @@ def read_problem_file(path: str | Path) -> ProblemFile:
 def build_problem(config: ProblemFile, folder: Path) -> Problem:
     """The problem that a file describes; its paths are relative to ``folder``."""
     table, file = read_table(folder / config.data.file), Path(config.data.file).name
-    x, y = columns_of(table, config.data.x, file), columns_of(table, config.data.y, file)
+    x = None if config.data.x is None else columns_of(table, config.data.x, file)
+    y = columns_of(table, config.data.y, file)
     errors = None if config.data.y_err is None else columns_of(table, config.data.y_err, file)
     # what is cheap to check comes before an emulator is fitted
     priors = priors_of(config.parameters)
@@ -204,6 +213,9 @@ def _loss(config: LossSection) -> Chosen:
 def _with_settings(part: Any, config: MethodSection) -> Any:
     """A bias prior or a method with the file's further settings."""
     settings: dict[str, Any] = config.model_extra or {}
+    # of outputs without inputs
+    if isinstance(part, GP) and ("noise_sds" in settings or isinstance(settings.get("sd"), list | dict)):
+        part = Independent()
     known = [one.name for one in fields(part)]
     unknown = sorted(set(settings) - set(known))
     if unknown:

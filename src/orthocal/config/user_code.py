@@ -28,10 +28,11 @@ class FileFunction:
     reference: str
     folder: Path
 
-    def __call__(self, x: Array, theta: Array) -> Any:
+    def __call__(self, *given: Array) -> Any:
+        """f(x, theta), or f(theta) of outputs without inputs."""
         function = self._function
         with _NEIGHBOURS.of(self._beside):
-            return function(x, theta)
+            return function(*given)
 
     def __reduce__(self) -> tuple[type[FileFunction], tuple[str, Path]]:
         # without the function itself: another process does not know its module
@@ -56,7 +57,7 @@ class FileFunction:
         return str(self._path.parent)
 
     @cached_property
-    def _function(self) -> Callable[[Array, Array], Any]:
+    def _function(self) -> Callable[..., Any]:
         file, colon, name = self.reference.rpartition(":")
         if not colon or not file or not name:
             raise ConfigError(f'simulator {self.reference!r}: give it as "file.py:function"')
@@ -65,7 +66,7 @@ class FileFunction:
         function = getattr(_module(self._path, file), name, None)
         if not callable(function):
             raise ConfigError(f"there is no function {name!r} in {file}")
-        loaded: Callable[[Array, Array], Any] = function
+        loaded: Callable[..., Any] = function
         return loaded
 
 

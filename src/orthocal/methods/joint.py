@@ -28,6 +28,7 @@ from ..projection import ProjectionKind
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .closest import Closest, closest
 from .noise_sample import NoiseSampler
+from .outputs import prior_for
 from .regress import Linear, Regressed, gaussian_draws, gibbs_draws
 from .regress_sampled import sampled_draws
 from .weights import Weights, importance_weights
@@ -109,7 +110,7 @@ class Joint(ListedMethod):
         data = problem.data
         residual = stand_ins(data.x, problem.span, problem.complete_y - problem.fit, data.observed)
         return OutcomesBias(
-            self.bias,
+            prior_for(problem, self.bias),
             data.x,
             problem.rule.nodes,
             problem.span,

@@ -24,6 +24,7 @@ from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from .base import Draws, Plan, RunNotes
 from .kept import Kept
+from .outputs import prior_for
 
 #: beyond this many cells of y, the matrices of the marginal likelihood do not fit
 MOST_CELLS = 6_000
@@ -76,8 +77,9 @@ def gaussian_bias(problem: Problem, prior: GP, nodes: Array) -> OutcomesBias:
             f"method takes at most {MOST_CELLS}; use a projected method, or thin the data"
         )
     residual = stand_ins(data.x, problem.span, problem.complete_y - problem.fit, data.observed)
+    own = prior_for(problem, prior)
     return OutcomesBias(
-        prior, data.x, nodes, problem.span, problem.noise, problem.whiten(residual), problem.gradient_at_data
+        own, data.x, nodes, problem.span, problem.noise, problem.whiten(residual), problem.gradient_at_data
     )
 
 

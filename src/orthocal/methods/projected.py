@@ -27,6 +27,7 @@ from .base import CLOSEST, Draws, ListedMethod, Plan, RunNotes, listed_with_prio
 from .covariance import BiasCovariance, bias_covariance
 from .kept import Kept
 from .noise_sample import NoiseSampler
+from .outputs import prior_for
 
 
 @listed_with_priors("p")
@@ -99,7 +100,7 @@ class Projected(ListedMethod):
         data = problem.data
         residual = problem.complete_y - problem.fit
         return OutcomesBias(
-            self.bias,
+            prior_for(problem, self.bias),
             data.x,
             problem.rule.nodes if self.projection == "functional" else np.empty((0, data.d)),
             problem.span,

@@ -51,6 +51,18 @@ def summary_text(summary: pd.DataFrame) -> str:
     )
 
 
+def with_error(value: float, error: float, digits: int) -> str:
+    """value ± error, with as many digits as the error's first ones allow."""
+    if not np.isfinite(value):
+        return "–"
+    if not error > 0 or not np.isfinite(error):
+        return f"{value:.3g}"
+    if not 1e-4 < max(abs(value), error) < 1e6:
+        return f"{value:.3g} ± {error:.{digits}g}"
+    places = int(np.clip(digits - 1 - np.floor(np.log10(error)), 0, 10))
+    return f"{value:.{places}f} ± {error:.{places}f}"
+
+
 class Grid(NamedTuple):
     """A table as texts: its heading, what it says, the names of its columns and its rows.
 

@@ -66,6 +66,8 @@ class FieldData:
         From ``native_y`` to ``y``.
     groups
         Which rows belong together, where the user said so.
+    without_inputs
+        Whether the outcomes have no inputs: then ``x`` is zero, see ``problem/outputs.py``.
     """
 
     x: Array
@@ -76,6 +78,7 @@ class FieldData:
     native_y: Array
     groups: Groups | None = None
     transforms: Transforms = field(default_factory=Transforms)
+    without_inputs: bool = False
 
     @cached_property
     def observed(self) -> BoolArray:
@@ -102,7 +105,12 @@ class FieldData:
 
 
 def field_data(
-    x: ArrayLike, y: ArrayLike, input_names: Names, outcome_names: Names, groups: ArrayLike | Groups | None = None
+    x: ArrayLike,
+    y: ArrayLike,
+    input_names: Names,
+    outcome_names: Names,
+    groups: ArrayLike | Groups | None = None,
+    without_inputs: bool = False,
 ) -> FieldData:
     """Check the field data; names come from pandas objects where none are given."""
     inputs, outcomes = as_columns(x, "x"), as_columns(y, "y")
@@ -118,7 +126,8 @@ def field_data(
     observed = ~np.isnan(outcomes)
     names = checked_names(outcome_names, outcomes.shape[1], "outcome_names", "y", y)
     for name, column in zip(names, observed.T, strict=True):
-        if not column.any():
+        # an output without inputs that was not measured is one to predict
+        if not column.any() and not without_inputs:
             raise InputError(f"outcome {name!r} has no observation, all its cells are NaN: leave it out")
     return FieldData(
         x=inputs,
@@ -128,6 +137,7 @@ def field_data(
         flat_x=np.ndim(x) == 1,
         groups=groups if groups is None or isinstance(groups, Groups) else row_groups(groups, len(inputs)),
         native_y=outcomes,
+        without_inputs=without_inputs,
     )
 
 

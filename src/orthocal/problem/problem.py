@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,8 +23,9 @@ from .minima import Minimum, find_minima, least_squares_minima
 from .noise import Noise, NoiseSource, observed_precision
 from .noise_estimate import estimated_noise
 from .noise_kinds import AskedNoise
+from .outputs import NO_INPUT, OutputFunction, Prepared, outputs_alone
 from .parameters import Parameters, Priors
-from .simulator import BoundSimulator, Function, GradientKind, Simulator
+from .simulator import BoundSimulator, Function, GradientKind
 from .transforms import Chosen
 
 #: starts of the search for theta_tilde
@@ -43,10 +44,11 @@ class Problem:
     ----------
     x, y
         Field data, (n, d) and (n,) or (n, q); arrays or pandas objects. NaN in y is a missing cell: the rest of its
-        row is used, and nothing is put in its place.
+        row is used, and nothing is put in its place. ``x`` None is for outputs without inputs: y is (q,), or (r, q)
+        where rows are replicated, each output has a bias of its own, and the integral is a sum over the outputs.
     simulator
         ``f(x, theta)`` that returns (m,) or (m, q), or an ``oc.Simulator`` with a chosen gradient. It is called
-        with vectors if x is a vector.
+        with vectors if x is a vector. Without x it is ``f(theta)``, and returns (q,).
     parameters
         Name -> frozen ``scipy.stats`` distribution, the priors of theta in native units. Several parameters with a
         joint prior have the tuple of their names as the key, and an object with ``logpdf`` and ``rvs``, for instance
@@ -92,9 +94,9 @@ class Problem:
 
     def __init__(
         self,
-        x: ArrayLike,
+        x: ArrayLike | None,
         y: ArrayLike,
-        simulator: Function,
+        simulator: Function | OutputFunction,
         parameters: Priors,
         domain: Domain | None = None,
         noise_cov: ArrayLike | Noise | AskedNoise = "estimate",
@@ -109,10 +111,18 @@ class Problem:
         x_err: ArrayLike | None = None,
         constraint: str | Callable[[Array], Any] | None = None,
     ) -> None:
-        self.data = field_data(x, y, input_names, outcome_names, groups).transformed(transform)
+        without_inputs = x is None
+        if x is None:
+            needless: dict[str, object] = {"domain": domain, "input_names": input_names, "groups": groups}
+            needless |= {"transform": transform, "x_err": x_err}
+            x, y, simulator, noise_cov, loss_weight, outcome_names, domain = outputs_alone(
+                y, simulator, noise_cov, y_err, loss_weight, outcome_names, needless
+            )
+            y_err, input_names = None, NO_INPUT
+        self.data = field_data(x, y, input_names, outcome_names, groups, without_inputs).transformed(transform)
         self.parameters = Parameters(parameters, constraint)
         self.simulator = BoundSimulator(
-            simulator, self.parameters.support, self.data.q, self.data.flat_x, self.data.transforms
+            cast(Function, simulator), self.parameters.support, self.data.q, self.data.flat_x, self.data.transforms
         )
         check_emulator(self.simulator.emulator, self.parameters.names, emulator_error, noise_cov)
         self._emulator = self.simulator.emulator if emulator_error else None
@@ -318,6 +328,9 @@ class Problem:
             reference = self.simulator.difference_gradient(self.data.x, self.theta_tilde, longer)
         except NonFiniteError:
             return np.nan
+        if self.data.without_inputs:
+            # each has a unit of its own: one with small numbers must not be lost beside one with large ones
+            given, reference = (np.einsum("kl,nlp->nkp", self.noise.whitener, one) for one in (given, reference))
         size = np.sqrt(np.mean(reference**2, axis=(0, 1)))
         return float(np.max(np.abs(given - reference).max(axis=(0, 1)) / np.where(size > 0, size, 1.0)))
 
@@ -337,22 +350,20 @@ class Problem:
         own = Noise(noise.cov[k : k + 1, k : k + 1], noise.observed[:, k : k + 1], noise.source, by_point)
         simulator = self.simulator
         part = Problem(
-            self.data.x,
-            self.data.y[:, k],
-            Simulator(
+            y=self.data.y[:, [k]],
+            simulator=Prepared(
                 lambda x, theta: simulator.evaluate(x, theta)[:, k],
                 lambda x, theta: simulator.gradient(x, theta)[:, k],
             ),
-            self.parameters.given,
-            domain=self.domain,
+            parameters=self.parameters.given,
             noise_cov=own,
             loss_weight="identity" if isinstance(self._weight, np.ndarray) else self._weight,
             outcome_names=self.data.outcome_names[k],
-            input_names=self.data.input_names,
             constraint=self.parameters.given_constraint,
             # the joint fit's minima are good places to start from
             starts=self._known_places(),
             groups=self.data.groups,
+            **self._inputs(),
         )
         part.simulator.outside = simulator.outside
         # y and the simulator are on the transformed scale already
@@ -360,34 +371,43 @@ class Problem:
         part.data = replace(part.data, transforms=transforms, native_y=native)
         return part
 
-    def subset(self, rows: IntArray | BoolArray) -> Problem:
-        """The same problem with some rows of the data (numbers or a mask): same domain, noise, priors and simulator."""
+    def subset(self, rows: IntArray | BoolArray, hidden: BoolArray | None = None) -> Problem:
+        """The same problem with some rows of the data (numbers or a mask): same domain, noise, priors and simulator.
+
+        The cells of outcomes that are ``hidden`` (q,) are missing in all rows.
+        """
         kept = np.arange(self.data.n)[rows]
         by_point = None if self.noise.by_point is None else self.noise.by_point[kept]
+        y = self.data.y[kept] if hidden is None else np.where(hidden, np.nan, self.data.y[kept])
         part = Problem(
-            self.data.x[kept],
-            self.data.y[kept],
-            self.simulator.evaluate,
-            self.parameters.given,
-            domain=self.domain,
-            noise_cov=replace(self.noise, observed=self.noise.observed[kept], by_point=by_point),
+            y=y,
+            simulator=Prepared(self.simulator.evaluate),
+            parameters=self.parameters.given,
+            noise_cov=replace(self.noise, observed=~np.isnan(y), by_point=by_point),
             loss_weight=self._weight,
             outcome_names=self.data.outcome_names,
-            input_names=self.data.input_names,
             constraint=self.parameters.given_constraint,
             # the minima of all data are good places to start from
             starts=self._known_places(),
             groups=None if self.data.groups is None else self.data.groups.subset(kept),
+            **self._inputs(kept),
         )
         # shared: it knows its gradient and the form of x already, and counts all calls
         part.simulator = self.simulator
-        part.data = replace(part.data, transforms=self.data.transforms, native_y=self.data.native_y[kept])
+        native = self.data.native_y[kept] if hidden is None else np.where(hidden, np.nan, self.data.native_y[kept])
+        part.data = replace(part.data, transforms=self.data.transforms, native_y=native)
         return part
 
     def _known_places(self) -> Array:
         """The starts and the minima, inside of the support."""
         known = np.vstack([self._starts, *(self.parameters.clipped(one.theta, 1e-6) for one in self.minima)])
         return known[self.parameters.inside(known)]
+
+    def _inputs(self, rows: IntArray | slice = slice(None)) -> dict[str, Any]:
+        """What a part of this problem is given about its inputs."""
+        if self.data.without_inputs:
+            return {"x": None}
+        return {"x": self.data.x[rows], "domain": self.domain, "input_names": self.data.input_names}
 
     def _sensitivity(self, gradient: Array, weights: Array) -> Sensitivity:
         size = float(np.linalg.norm(self.whiten(self.complete_y))) / np.sqrt(self.data.n)

@@ -324,6 +324,9 @@ class BoundSimulator:
         try:
             # copies: the user's code must not be able to change our state
             return function((x[:, 0] if self.flat_x else x).copy(), theta.copy())
+        except SimulatorError:
+            # our own words about what the simulator returned
+            raise
         except Exception as error:
             raise self._raised(theta, type(error).__name__, f"{error} ({where_raised(error)})") from error
         finally:

@@ -150,7 +150,7 @@ def fit_hyperparameters(
 
     def search(start: Array, points: int) -> tuple[float, Array]:
         sample = sample_of_points(len(x), points)
-        part = (x[sample], z[sample], nu, _independent(basis[sample]), relative_var[sample])
+        part = (x[sample], z[sample], nu, independent_columns(basis[sample]), relative_var[sample])
         return _search(fixed, np.clip(start, lower, upper), lower, upper, part, weak)
 
     if free.any():
@@ -278,10 +278,10 @@ def restricted_precision(covariance: Array, basis: Array) -> tuple[Array, float]
 def residual_precision(x: Array, nu: float, fit: Hyperparameters, basis: Array, relative_var: Array) -> Array:
     """P, (n, n), of a regression by the fitted process and the basis; noise_var P z is what it leaves of z."""
     covariance = fit.sd**2 * correlation(x, x, fit.lengthscale, nu) + fit.noise_var * np.diag(relative_var)
-    return restricted_precision(covariance, _independent(basis))[0]
+    return restricted_precision(covariance, independent_columns(basis))[0]
 
 
-def _independent(basis: Array) -> Array:
+def independent_columns(basis: Array) -> Array:
     """An orthonormal basis of the columns' span: a parameter may have no effect on this outcome at all."""
     lengths = np.linalg.norm(basis, axis=0)
     used = basis[:, lengths > 0] / lengths[lengths > 0]

@@ -36,4 +36,6 @@ def size_table(
             ends = np.quantile(values, [(1 - interval) / 2, (1 + interval) / 2])
             row[f"{name}_lower"], row[f"{name}_upper"] = map(float, ends)
         rows.append(row)
-    return pd.DataFrame(rows, index=pd.Index(record.scale_names, name="outcome"))
+    table = pd.DataFrame(rows, index=pd.Index(record.scale_names, name="outcome"))
+    # a number has no variation either
+    return table.drop(columns=["share", "share_lower", "share_upper"]) if record.without_inputs else table

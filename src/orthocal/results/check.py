@@ -10,12 +10,13 @@ from ..bias.base import SAMPLERS
 from ..findings import Finding, Findings, Level
 from ..methods.base import KINDS
 from ..problem.noise import NoiseSource
-from ..problem.simulator import GradientKind
 from ..projection import ProjectionKind
 from .notes import Notes
 from .outcome_findings import errors_in_x, impossible_observations
+from .outputs import output_findings
 from .record import Record
 from .residuals import FALSE_ALARM, misfits
+from .simulator_findings import emulator_runs, gradient_error, simulator_work
 from .support import allowed, identified
 
 ORTHOGONALITY_LIMIT = 1e-10
@@ -61,9 +62,9 @@ def findings(record: Record) -> Findings:
         errors_in_x,
         impossible_observations,
         _bias,
-        _simulator,
-        _emulator,
-        _gradient,
+        simulator_work,
+        emulator_runs,
+        gradient_error,
         _domain,
     )
     notes = record.notes
@@ -295,7 +296,8 @@ def _noise(record: Record, notes: Notes) -> Iterator[Finding]:
     yield from notes.noise_remarks
     observed = ~np.isnan(record.y)
     projected = record.projection in (ProjectionKind.FUNCTIONAL, ProjectionKind.FINITE)
-    for misfit, count in zip(misfits(record), observed.sum(axis=0), strict=True):
+    pattern = "" if record.without_inputs else ", without a pattern in x"
+    for misfit in misfits(record):
         scatter = f"{misfit.scatter:.2f} times the noise's standard deviation"
         if misfit.words:
             message = f"the residuals of {misfit.outcome} are not noise: {'; '.join(misfit.words)}"
@@ -304,12 +306,11 @@ def _noise(record: Record, notes: Notes) -> Iterator[Finding]:
             if projected:
                 advice = f'the bias was learnt given the best fit alone: take the joint projection, "gp"; else {advice}'
             yield Finding("problem", "noise", f"{message} ({rate})", advice)
-        elif misfit.scatter < 1 - 4 * np.sqrt(0.5 / count):
+        elif misfit.scatter < 1 - 4 * np.sqrt(0.5 / misfit.cells):
             message = f"the scatter of {misfit.outcome} around model + bias is {scatter}"
             yield Finding("problem", "noise", message, "noise_cov may be too large, or the bias prior too rough")
         else:
-            message = f"the scatter of {misfit.outcome} around model + bias is {scatter}, without a pattern in x"
-            yield Finding("fine", "noise", message)
+            yield Finding("fine", "noise", f"the scatter of {misfit.outcome} around model + bias is {scatter}{pattern}")
     if not observed.all():
         missing = int((~observed).sum())
         rows = int((~observed).any(axis=1).sum())
@@ -320,6 +321,9 @@ def _noise(record: Record, notes: Notes) -> Iterator[Finding]:
 
 
 def _bias(record: Record, notes: Notes) -> Iterator[Finding]:
+    if record.without_inputs:
+        yield from output_findings(record)
+        return
     bias = record.values("posterior", "bias").mean(axis=(0, 1))
     sd = np.sqrt(np.diag(record.noise_cov))
     for k, name in enumerate(record.scale_names):
@@ -334,53 +338,6 @@ def _bias(record: Record, notes: Notes) -> Iterator[Finding]:
         known = SAMPLERS.get(str(settings.get("kind")))
         if known is not None:
             yield from known.remarks(found)
-
-
-def _simulator(record: Record, notes: Notes) -> Iterator[Finding]:
-    calls, seconds = notes.simulator_calls, notes.simulator_seconds
-    share = seconds / max(notes.seconds, 1e-9)
-    message = f"{calls} calls, {seconds:.2g} s of {notes.seconds:.2g} s in all"
-    if share > 0.5 and notes.seconds > 10 and notes.outside_runs is None:
-        yield Finding("note", "simulator", message, "replace it by an emulator fitted to a table of its runs")
-    else:
-        yield Finding("fine", "simulator", message)
-    if notes.simulator_failures:
-        share = notes.simulator_failures / max(calls, 1)
-        first = "" if notes.simulator_failure is None else f"; the first: {notes.simulator_failure}"
-        message = f"{notes.simulator_failures} calls ({share:.1%}) failed, and their theta count as impossible{first}"
-        yield Finding("note", "simulator", message, "restrict the priors to where it works")
-
-
-def _emulator(record: Record, notes: Notes) -> Iterator[Finding]:
-    share = notes.outside_runs
-    if share is None:
-        return
-    if share == 0:
-        yield Finding("fine", "emulator", "all draws of theta lie within the hull of its runs")
-        return
-    message = f"{share:.1%} of the draws of theta lie outside of the hull of its runs, where it extrapolates"
-    advice = "add runs there (oc.next_runs), or restrict the priors to where runs are"
-    yield Finding("note" if share < 0.2 else "problem", "emulator", message, advice)
-
-
-def _gradient(record: Record, notes: Notes) -> Iterator[Finding]:
-    if notes.outside_runs is not None:
-        # an emulator's own
-        return
-    if np.isnan(notes.gradient_error):
-        message = "it could not be compared with longer differences: the simulator fails, or nothing is allowed, beside"
-        yield Finding("note", "gradient", f"{message} the best fit")
-        return
-    error, differences = notes.gradient_error, notes.gradient_kind is GradientKind.DIFFERENCE
-    other = "differences with a longer step" if differences else "central differences"
-    message = f"the gradient ({notes.gradient_kind}) differs from {other} by {error:.1g} (relative)"
-    if error < 1e-3:
-        yield Finding("fine", "gradient", message)
-    elif differences:
-        advice = "the simulator's output is rounded or noisy: give a longer step, oc.Simulator(f, step=1e-3)"
-        yield Finding("problem", "gradient", message, advice)
-    else:
-        yield Finding("problem", "gradient", message, "check the gradient: the projection depends on it")
 
 
 def _domain(record: Record, notes: Notes) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from ..arrays import Array
 from ..pages.style import BIAS, CHAINS, DATA, MODEL, MOST_PANELS, TOTAL, panels, styled, text
 from ..projection import ProjectionKind
 from .curves import central_band
+from .output_figures import MOST_SHOWN, outputs_bias_figure, outputs_fit_figure
 from .record import Record
 
 #: largest over smallest observation from which on an axis is logarithmic
@@ -23,7 +24,7 @@ _POINTS = {"color": DATA, "s": 10, "alpha": 0.7, "linewidths": 0, "zorder": 3, "
 
 def shown_outcomes(record: Record) -> tuple[str, ...]:
     """The outcomes that get a panel: all, or the first ones where there are very many."""
-    return record.outcome_names[:MOST_PANELS]
+    return record.outcome_names[: MOST_SHOWN if record.without_inputs else MOST_PANELS]
 
 
 class _Bands(NamedTuple):
@@ -36,6 +37,8 @@ class _Bands(NamedTuple):
 @styled
 def fit_figure(record: Record) -> Figure:
     """Data and fit: the model alone and model + bias, one row an outcome."""
+    if record.without_inputs:
+        return outputs_fit_figure(record)
     if len(record.input_names) > 1:
         return _observed_against_fitted(record)
     bands = _bands(record)
@@ -60,6 +63,8 @@ def fit_figure(record: Record) -> Figure:
 @styled
 def bias_figure(record: Record) -> Figure:
     """The bias and its projection, one row an outcome."""
+    if record.without_inputs:
+        return outputs_bias_figure(record)
     if len(record.input_names) > 1:
         return _bias_by_input(record)
     bands = _bands(record)

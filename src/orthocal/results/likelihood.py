@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from ..arrays import Array
+from ..arrays import Array, BoolArray
 from ..errors import InputError
 from ..methods.base import KINDS
 from ..problem.transforms import Transforms
@@ -41,8 +41,12 @@ def require_density(transforms: Transforms, y: Array) -> None:
 
 
 def likelihood_group(record: Record) -> xr.Dataset:
-    """ArviZ's group: ``y`` with dims (chain, draw, point), one value a row that has an observation."""
-    rows = np.flatnonzero((~np.isnan(record.y)).any(axis=1))
+    """ArviZ's group: ``y`` with dims (chain, draw, point), one value a row that has an observation.
+
+    Outputs without inputs have one value an observation, row after row.
+    """
+    seen = ~np.isnan(record.y)
+    rows = np.flatnonzero(seen if record.without_inputs else seen.any(axis=1))
     return xr.Dataset(
         {"y": (("chain", "draw", "point"), log_likelihood(record))},
         coords={
@@ -61,6 +65,8 @@ def log_likelihood(record: Record) -> Array:
     """
     observed = ~np.isnan(record.y)
     residual = record.y - record.values("posterior", "model") - record.values("posterior", "bias")
+    if record.without_inputs:
+        return _of_cells(residual, observed, np.broadcast_to(_noise_cov(record)[0, 0], (*observed.shape, record.q)))
     density = np.zeros(residual.shape[:3])
     patterns, pattern_of_row = np.unique(observed, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
@@ -76,6 +82,20 @@ def log_likelihood(record: Record) -> Array:
     if record.transforms:
         density = density + np.nansum(np.log(record.transforms.slope(record.native_y)), axis=1)
     return density[:, :, observed.any(axis=1)]
+
+
+def _of_cells(residual: Array, observed: BoolArray, cov: Array) -> Array:
+    """log p(y_ik | the other cells of the row, theta, bias) for every observed cell, (c, s, cells).
+
+    With P the inverse of the covariance of a row's observed cells: N(e_k; e_k - (P e)_k / P_kk, 1 / P_kk).
+    """
+    parts = []
+    for left, seen, own in zip(np.moveaxis(residual, 2, 0), observed, cov, strict=True):
+        precision = np.linalg.inv(own[np.ix_(seen, seen)])
+        diagonal = np.diag(precision)
+        square = (left[:, :, seen] @ precision) ** 2 / diagonal
+        parts.append(-0.5 * (square - np.log(diagonal) + np.log(2 * np.pi)))
+    return np.concatenate(parts, axis=2)
 
 
 def _noise_cov(record: Record) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from ..findings import Findings
 from ..methods.distance import domain_squares
 from ..problem.data import new_inputs
 from ..problem.emulator import EmulatorLike
+from ..problem.outputs import OutputFunction, called_without_x
 from ..problem.simulator import BoundSimulator, Function
 from ..progress import progress_shown
 from . import store
@@ -121,8 +122,10 @@ class Posterior:
         point, outcome). Away from the data points ``observation`` has the noise of a typical point, and x_new counts as
         exact. Of an outcome with a transform T and on its own scale, ``model`` is f, ``mean`` is what T takes to
         T(f) + b*, the median of observations, and ``bias`` is ``mean`` - ``model``; quantiles of the draws are those of
-        the transformed scale.
+        the transformed scale. Outputs without inputs are predicted as they are, x_new None, at one point.
         """
+        if self.record.without_inputs and x_new is not None:
+            raise InputError("the outputs have no x: predict() without x_new gives all of them")
         if scale not in ("native", "transformed"):
             raise InputError(f'scale={scale!r}: give "native", the outcome\'s own, or "transformed"')
         native = scale == "native"
@@ -205,7 +208,7 @@ class Posterior:
         """
         if self.record.curves is not None:
             return self.record.curves
-        if self._simulator is None or len(self.input_names) > 1:
+        if self._simulator is None or len(self.input_names) > 1 or self.record.without_inputs:
             return None
         keep = self._kept(max(1, CURVE_DRAWS // self.record.chains))
         try:
@@ -243,7 +246,9 @@ class Posterior:
         return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(2**31,)))
 
 
-def load(path: str | Path, simulator: Function | None = None, bias: BiasPrior | None = None) -> Posterior:
+def load(
+    path: str | Path, simulator: Function | OutputFunction | None = None, bias: BiasPrior | None = None
+) -> Posterior:
     """Read a posterior from a file that ``Posterior.save`` wrote; nothing in the file is run.
 
     Parameters
@@ -258,7 +263,8 @@ def load(path: str | Path, simulator: Function | None = None, bias: BiasPrior | 
         raise InputError(f"bias={bias!r}: give the prior on the bias, for instance MyPrior()")
     data = store.load(path)
     record = Record(data)
-    bound = None
-    if simulator is not None:
-        bound = BoundSimulator(simulator, record.support, record.q, record.flat_x, record.transforms)
+    if simulator is None:
+        return Posterior(data, prior=bias)
+    own = called_without_x(simulator, record.outcome_names) if record.without_inputs else cast(Function, simulator)
+    bound = BoundSimulator(own, record.support, record.q, record.flat_x, record.transforms)
     return Posterior(data, bound, prior=bias)

@@ -122,9 +122,13 @@ class Predictor(NamedTuple):
 def prediction_at_data(record: Record, keep: IntArray, rng: np.random.Generator, native: bool = True) -> xr.Dataset:
     """The same at the data points, from the stored draws alone."""
     model, bias = (record.values("posterior", name)[:, keep] for name in ("model", "bias"))
-    own = record.noise_by_point
-    roots = record.noise_roots(keep, record.x) if own is None else np.linalg.cholesky(own)
-    return _dataset(record, record.x, model, bias, roots, keep, rng, native)
+    own, x = record.noise_by_point, record.x
+    if record.without_inputs:
+        # the rows are replicates: one stands for all, with the noise of a typical one
+        model, bias, x = model[:, :, :1], bias[:, :, :1], x[:1]
+        own = None if own is None else own.mean(axis=0, keepdims=True)
+    roots = record.noise_roots(keep, x) if own is None else np.linalg.cholesky(own)
+    return _dataset(record, x, model, bias, roots, keep, rng, native)
 
 
 def restored_samplers(record: Record) -> list[BiasSampler]:
@@ -174,14 +178,14 @@ def _dataset(
         # a difference on the transformed scale is none on the outcome's own
         changed = np.array([name is not None for name in record.transforms.names])
         values |= back | {"bias": np.where(changed, back["mean"] - back["model"], bias)}
+    inputs = {"input": list(record.input_names), "x": (("point", "input"), x)}
     return xr.Dataset(
         {name: (DIMS, value) for name, value in values.items()},
         coords={
             "chain": record.values("posterior", "chain"),
             "draw": keep,
             "outcome": list(record.outcome_names),
-            "input": list(record.input_names),
-            "x": (("point", "input"), x),
+            **({} if record.without_inputs else inputs),
         },
     )
 

@@ -58,6 +58,7 @@ def attributes(
         "constraint": "" if problem.parameters.constraint is None else problem.parameters.constraint.text,
         "flat_x": int(problem.simulator.flat_x),
         **({"transforms": json.dumps(transforms.names)} if transforms else {}),
+        "without_inputs": int(problem.data.without_inputs),
     }
 
 
@@ -191,6 +192,11 @@ class Record:
     @property
     def flat_x(self) -> bool:
         return bool(self.data.attrs["flat_x"])
+
+    @property
+    def without_inputs(self) -> bool:
+        """Whether the outcomes are outputs without inputs."""
+        return bool(self.data.attrs.get("without_inputs", 0))
 
     @property
     def seed(self) -> int:

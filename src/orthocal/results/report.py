@@ -17,6 +17,7 @@ from ..projection import ProjectionKind
 from . import figures as plots
 from .bias_size import size_table
 from .check import findings
+from .outputs import WEIGHTS, output_rows
 from .record import Record
 
 #: with more outcomes their correlations are not listed
@@ -53,6 +54,7 @@ def render(record: Record) -> str:
         meaning=_meaning(record),
         summary=summary_rows(record.summary()),
         sizes=list(_sizes(record)),
+        outputs=list(output_rows(record)) if record.without_inputs else [],
         findings=found,
         problems=len(found.problems),
         pictures=list(_pictures(record)),
@@ -64,7 +66,7 @@ def render(record: Record) -> str:
 
 def _sizes(record: Record) -> Iterator[dict[str, str]]:
     """How large the bias is, where the record knows it."""
-    if not record.has("posterior", "bias_square"):
+    if record.without_inputs or not record.has("posterior", "bias_square"):
         return
     for name, row in size_table(record, 0.95).iterrows():
         yield {"name": str(name)} | {
@@ -79,10 +81,7 @@ def _pictures(record: Record) -> Iterator[Picture]:
     some_only = f" The first {shown} of {record.q} outcomes." if shown < record.q else ""
     yield picture(
         "Data and fit",
-        "The simulator alone, and simulator plus bias, with bands that hold 95 % of the posterior."
-        + (" Each point is an observation." if several_inputs else "")
-        + (" They are back on the scale of the observations." if record.transforms else "")
-        + some_only,
+        f"{_fit_words(record, several_inputs)}{some_only}",
         plots.fit_figure(record),
     )
     yield picture(
@@ -101,7 +100,18 @@ def _pictures(record: Record) -> Iterator[Picture]:
     )
 
 
+def _fit_words(record: Record, several_inputs: bool) -> str:
+    words = "The simulator alone, and simulator plus bias, with bands that hold 95 % of the posterior."
+    if record.without_inputs:
+        return f"{words} Each output stands in units of its noise, because their own units differ."
+    if several_inputs:
+        words += " Each point is an observation."
+    return f"{words} They are back on the scale of the observations." if record.transforms else words
+
+
 def _bias_words(record: Record, several_inputs: bool) -> str:
+    if record.without_inputs:
+        return "What the simulator misses of each output where it is closest to all of them; the lines hold 95 %."
     band = "bars" if several_inputs else "bands"
     if record.projection is ProjectionKind.JOINT:
         return f"What the simulator misses where it is closest to the real process; the {band} hold 95 %."
@@ -113,7 +123,8 @@ def _bias_words(record: Record, several_inputs: bool) -> str:
 
 def _meaning(record: Record) -> str:
     """What theta means: the target of the calibration in words."""
-    weighted = f" {_WEIGHTS[record.loss_weight]}" if record.q > 1 else ""
+    words = WEIGHTS if record.without_inputs else _WEIGHTS
+    weighted = f" {words[record.loss_weight]}" if record.q > 1 else ""
     loss = record.method.get("loss", "squared")
     kind = loss if isinstance(loss, str) else loss["kind"]
     measured = {
@@ -132,7 +143,8 @@ def _meaning(record: Record) -> str:
 def _settings(record: Record) -> Iterator[tuple[str, str]]:
     notes = record.notes
     points, inputs = record.x.shape
-    yield "data", f"{points} points, {inputs} input(s), {record.q} outcome(s)"
+    data = f"{points} points, {inputs} input(s), {record.q} outcome(s)"
+    yield "data", f"{record.q} outputs without inputs, {points} row(s)" if record.without_inputs else data
     yield "domain", notes.domain
     if record.transforms:
         yield "scale of the outcomes", ", ".join(record.scale_names)

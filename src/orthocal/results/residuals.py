@@ -25,21 +25,25 @@ LEAST_ROWS = 8
 class Misfit(NamedTuple):
     """What is wrong with the residuals of one outcome, in words; ``words`` is empty where nothing is.
 
-    ``scatter`` is their root mean square around model + bias over the draws, in noise sds.
+    ``scatter`` is their root mean square around model + bias over the draws, in noise sds, and ``cells`` their number.
     """
 
     outcome: str
     scatter: float
     words: tuple[str, ...]
+    cells: int
 
 
 def misfits(record: Record) -> Iterator[Misfit]:
-    """One an outcome."""
+    """One an outcome; one for all outputs without inputs, where an output may have a single observation."""
     fit = record.values("posterior", "model") + record.values("posterior", "bias")
     own = record.noise_by_point
     each = np.diag(record.noise_cov) if own is None else np.einsum("nii->ni", own)
     # every draw's residual, in noise sds; and that of the draws' mean
     scaled = (record.y - fit) / np.sqrt(each)
+    if record.without_inputs:
+        yield _all_together(scaled[:, :, ~np.isnan(record.y)])
+        return
     lower, upper = record.constant("domain")
     span = np.where(upper > lower, upper - lower, 1.0)
     for k, name in enumerate(record.scale_names):
@@ -52,7 +56,15 @@ def misfits(record: Record) -> Iterator[Misfit]:
             x = record.x[seen] / span
             tests += [_neighbours(x, left), _trend(x, left, record.input_names)]
         words = tuple(words for p_value, words in tests if p_value < FALSE_ALARM / 3)
-        yield Misfit(name, float(np.sqrt(square / count)), words)
+        yield Misfit(name, float(np.sqrt(square / count)), words, count)
+
+
+def _all_together(scaled: Array) -> Misfit:
+    """From the residuals of all observed cells in noise sds, (c, s, count)."""
+    count = scaled.shape[2]
+    square = float(np.mean(np.sum(scaled**2, axis=2)))
+    p_value, words = _scatter(square, count)
+    return Misfit("all outputs", float(np.sqrt(square / count)), (words,) if p_value < FALSE_ALARM else (), count)
 
 
 def _scatter(square: float, count: int) -> tuple[float, str]:

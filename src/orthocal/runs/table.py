@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array, BoolArray, IntArray, Names, as_columns, as_floats, checked_names
 from ..errors import FileError, InputError
+from ..problem.outputs import NO_INPUT
 from .files import RunParts, read_csv, read_runs, write_csv, write_runs
 
 #: the column of a long table that says which rows belong together
@@ -37,7 +38,7 @@ class RunTable:
         (s, m) or (s, m, q). NaN is a missing cell, and a run that is all NaN has failed.
     x
         (m, d), the points that all runs share. Where each run has its own: ``x`` and ``output`` as lists with one
-        array a run.
+        array a run. None for outputs without inputs: then ``output`` is (s, q).
     parameter_names, input_names, outcome_names
         Names of the columns; from pandas objects where not given.
     units
@@ -48,12 +49,15 @@ class RunTable:
         self,
         theta: ArrayLike,
         output: ArrayLike,
-        x: ArrayLike,
+        x: ArrayLike | None,
         parameter_names: Names = None,
         input_names: Names = None,
         outcome_names: Names = None,
         units: Mapping[str, str] | None = None,
     ) -> None:
+        if x is None:
+            outcome_names = checked_names(outcome_names, np.shape(output)[-1], "outcome_names", "y", output)
+            output, x, input_names = _at_one_point(output), np.zeros((1, 1)), NO_INPUT
         self.theta = as_columns(theta, "theta")
         if not self.theta.size:
             raise InputError("theta holds no runs: give one row a run and one column a parameter")
@@ -176,18 +180,20 @@ class RunTable:
         """The runs of a long table, one row a run and point.
 
         The column ``run`` says which rows belong together; without it, those with the same theta do. Names that
-        are not given are those of a table from ``to_frame``.
+        are not given are those of a table from ``to_frame``. ``input_names=[]`` is for outputs without inputs.
         """
-        chosen = []
+        chosen: list[list[str]] = []
         for what, given in (
             ("parameter_names", parameter_names),
             ("input_names", input_names),
             ("outcome_names", outcome_names),
         ):
             names = frame.attrs.get(what) if given is None else [given] if isinstance(given, str) else list(given)
-            if not names:
+            if not names and not (what == "input_names" and given is not None):
                 raise InputError(f"{what} is missing: say which columns of the table they are")
-            chosen.append(names)
+            chosen.append(names or [])
+        if not chosen[1]:
+            chosen[1], frame = [NO_INPUT], frame.assign(**{NO_INPUT: 0.0})
         parameters, inputs, outcomes = (_floats_of(frame, names) for names in chosen)
         if not len(frame):
             raise InputError("the table has no rows")
@@ -251,6 +257,14 @@ class RunTable:
     @property
     def _runs(self) -> Sequence[Array]:
         return self._output if self.ragged else list(self._output[0])
+
+
+def _at_one_point(output: ArrayLike) -> Array:
+    """Outputs without inputs, (s, q), as outcomes at a single point, (s, 1, q)."""
+    values = as_floats(output, "output")
+    if values.ndim != 2:
+        raise InputError(f"output has shape {values.shape}: without x, give one row a run and one column an output")
+    return values[:, None]
 
 
 def _per_run(x: ArrayLike) -> TypeGuard[Sequence[ArrayLike]]:

@@ -1,0 +1,65 @@
+"""Which methods can do outputs without inputs, and with which prior: one bias an output, independent of the others."""
+
+from __future__ import annotations
+
+from dataclasses import is_dataclass, replace
+from typing import Any, cast
+
+from ..bias import GP, BiasPrior, Independent
+from ..bias.base import ListedPrior
+from ..errors import InputError
+from ..problem.problem import Problem
+from .base import ListedMethod, Method, method_by_name
+
+#: kinds of methods that take any prior on the bias, and those with a Gaussian process of their own or no bias
+WITH_PRIOR, OTHERS = ("joint", "projected"), ("ko", "ogp", "none")
+
+
+def method_for(problem: Problem, method: object) -> Method:
+    """The method from its name, with the prior that outputs without inputs need."""
+    chosen = method_by_name(method)
+    # of a method of the user's nothing is known
+    if not problem.data.without_inputs or not isinstance(chosen, ListedMethod):
+        return chosen
+    if chosen.kind in WITH_PRIOR:
+        if getattr(chosen, "loss", "squared") != "squared":
+            raise InputError(
+                "outputs without x take the squared loss, because with others a few numbers make theta jump: say by "
+                "loss_weight how much each output counts"
+            )
+        prior = cast(Any, chosen).bias
+        return (
+            cast(Method, replace(cast(Any, chosen), bias=Independent())) if _usual(prior) else _checked(chosen, prior)
+        )
+    if chosen.kind not in OTHERS:
+        raise InputError(f"{_refused(f'the method {chosen.kind!r}')}")
+    if is_dataclass(chosen) and chosen != type(chosen)():
+        raise InputError(
+            f"the settings of {chosen.kind!r} belong to a bias that depends on x, and there is no x: leave them out, "
+            "or give oc.methods.Joint(bias=oc.bias.Independent(noise_sds=...))"
+        )
+    return chosen
+
+
+def prior_for(problem: Problem, prior: BiasPrior) -> BiasPrior:
+    """The prior, ready for this problem: without inputs, a Gaussian process is a number for each output."""
+    if problem.data.without_inputs and _usual(prior):
+        prior = Independent()
+    return prior.fitted(problem) if isinstance(prior, Independent) else prior
+
+
+def _usual(prior: object) -> bool:
+    return isinstance(prior, GP) and prior == GP()
+
+
+def _checked(method: Method, prior: object) -> Method:
+    if isinstance(prior, Independent) or not isinstance(prior, ListedPrior):
+        return method
+    raise InputError(_refused(f"oc.bias.{type(prior).__name__}"))
+
+
+def _refused(what: str) -> str:
+    return (
+        f"{what} learns how the bias depends on x, and there is no x: for outputs without x take gp, pgp, ko, ogp or "
+        "none, or give oc.bias.Independent(...) as the bias of oc.methods.Joint"
+    )
