@@ -28,6 +28,9 @@ def impossible_observations(record: Record, notes: Notes) -> Iterator[Finding]:
     Positive data far from zero have none. Data near zero may be positive by chance: unless they are counts, the
     predictions must make that improbable.
     """
+    if record.without_inputs:
+        # one number says nothing about which ones are possible
+        return
     y = record.native_y
     for k, name in enumerate(record.outcome_names):
         seen = ~np.isnan(y[:, k])
