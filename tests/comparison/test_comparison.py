@@ -206,7 +206,7 @@ def test_folds_have_fewer_draws():
 
 @pytest.fixture(scope="module")
 def holes():
-    """Two outcomes with missing cells and odd names; the noise is sampled, which some methods cannot do."""
+    """Two outcomes with missing cells and odd names; sampled noise couples them, which some methods cannot do."""
     x, y = TWO_OUTCOMES.simulate(np.random.default_rng(7), 40)
     y[:10, 1] = y[5] = np.nan
     problem = oc.Problem(
@@ -218,16 +218,17 @@ def holes():
         noise_cov="sample",
         outcome_names=(ODD + "v", "$b_0$"),
     )
-    methods = {ODD + "m": oc.methods.Projected(oc.bias.GP(1.5, 1.0, 0.5)), "plain": "none"}
+    sampled = oc.methods.KO(hyperparameters="sample")
+    methods = {ODD + "m": oc.methods.Projected(oc.bias.GP(1.5, 1.0, 0.5)), "sampled": sampled}
     return oc.compare(problem, methods, folds=2, loo=True, **SHORT), y
 
 
 def test_a_method_that_fails_is_listed_and_the_others_go_on(holes):
     result, _ = holes
     assert list(result.posteriors) == [ODD + "m"]
-    assert list(result.failures) == ["plain"]
-    assert 'noise_cov="sample"' in result.failures["plain"]
-    assert "plain failed: noise_cov" in str(result)
+    assert list(result.failures) == ["sampled"]
+    assert "a sampled noise covariance couples them" in result.failures["sampled"]
+    assert "sampled failed: y has 2 outcomes" in str(result)
 
 
 def test_missing_cells_have_no_score(holes):
@@ -252,9 +253,13 @@ def test_a_method_that_fails_in_a_fold_keeps_its_posterior():
 
 
 def test_if_no_method_works_it_says_why():
-    x, y = MODEL1.simulate(np.random.default_rng(9), 20)
-    with pytest.raises(InputError, match=r"no method can do this problem: none: noise_cov=.*; pcal: noise_cov="):
-        oc.compare(MODEL1.problem(x, y, noise_cov="sample"), ["none", "pcal"], **SHORT)
+    x, y = TWO_OUTCOMES.simulate(np.random.default_rng(9), 20)
+    methods = {
+        "ko": oc.methods.KO(hyperparameters="sample"),
+        "gp": oc.methods.Joint(oc.bias.GP(hyperparameters="sample")),
+    }
+    with pytest.raises(InputError, match=r"no method can do this problem: ko: y has 2 .*; gp: y has 2 "):
+        oc.compare(TWO_OUTCOMES.problem(x, y, noise_cov="sample"), methods, **SHORT)
 
 
 @pytest.mark.parametrize(
@@ -489,7 +494,11 @@ def test_methods_on_the_command_line_overrule_the_file(orthocal, tmp_path):
         ("[compare]\nfold = 5\n", (), "unknown key 'compare.fold'"),
         ("[compare]\nfolds = 1\n", (), "folds=1"),
         ("", ("--methods", ","), "methods is empty"),
-        ('[noise]\ncov = "sample"\n', ("--methods", "none"), "no method can do this problem: none: noise_cov"),
+        (
+            '[method]\nname = "ko"\nlengthscale = [1, 2, 3]\n',
+            ("--methods", "ko"),
+            "no method can do this problem: ko: ",
+        ),
     ],
 )
 def test_mistakes_are_one_line(orthocal, tmp_path, extra, arguments, message):

@@ -1,5 +1,7 @@
 """[method] and [loss] of a problem file become methods."""
 
+from dataclasses import replace
+
 import pytest
 
 import orthocal as oc
@@ -34,6 +36,13 @@ def test_further_keys_are_the_priors():
     assert built({"name": "pgp", "projection": "finite"}) == oc.methods.Projected(oc.bias.GP(), "finite")
 
 
+@pytest.mark.parametrize("name", ["none", "ko", "ogp", "sgasp"])
+def test_the_theta_kernel(name):
+    method = built({"name": name, "kernel": "slice"})
+    assert method == replace(oc.methods.method_by_name(name), kernel=oc.kernels.Slice())
+    assert built({"name": name}) == oc.methods.method_by_name(name)
+
+
 @pytest.mark.parametrize(
     ("method", "loss", "words"),
     [
@@ -41,6 +50,8 @@ def test_further_keys_are_the_priors():
         ({"name": "gp"}, {"kind": "absolute", "k": 2.0}, "k goes with kind"),
         ({"name": "gp"}, {"kind": "huber", "k": -1.0}, "positive number of noise sds"),
         ({"name": "gp", "projection": "finite"}, {}, "these go with pgp"),
+        ({"name": "pcal", "kernel": "slice"}, {}, "'pcal' has no kernel"),
+        ({"name": "none", "feedback": False}, {}, "'none' has no feedback"),
         ({"name": "gp", "trees": 20}, {}, "has no trees"),
         ({"name": "pgp", "hyperparameters": "guess"}, {}, "marginal-likelihood"),
     ],

@@ -1,6 +1,7 @@
 """Every method through one suite: the same problem in, the same posterior out, and what is refused in which words."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -124,10 +125,21 @@ class TestEveryMethod:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_sampled_noise_is_refused_in_one_sentence(name):
-    """The projected methods sample it: see the bias priors."""
-    with pytest.raises(InputError, match="projected methods"):
-        oc.calibrate(problem(noise_cov="sample"), METHODS[name], **RUN)
+def test_the_noise_can_be_sampled(name):
+    """The projected methods sample it too: see the bias priors."""
+    drawn = oc.calibrate(problem(noise_cov="sample"), METHODS[name], **RUN).data["posterior"]["noise_cov"].values
+    assert drawn.shape == (2, 10, 1, 1)
+    assert (np.ptp(drawn, axis=1) > 0).all()
+
+
+@pytest.mark.parametrize("name", ["ko", "ko sampled", "ogp", "sgasp", "none"])
+def test_the_theta_kernel_can_be_chosen(name):
+    method = replace(METHODS[name], kernel=oc.kernels.Slice(sweeps=1))
+    posterior = oc.calibrate(problem(), method, **RUN)
+    assert json.loads(posterior.data.attrs["method"])["kernel"] == {"kind": "slice", "sweeps": 1}
+    assert (np.ptp(posterior.theta, axis=1) > 0).all()
+    with pytest.raises(InputError, match="give a theta kernel"):
+        replace(METHODS[name], kernel="slice")
 
 
 #: what is wrong: simulator and number of parameters, the error, its words, and those that do not mind

@@ -7,7 +7,9 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
+from helpers import short
 from orthocal.examples import MODEL1
+from orthocal.pages.tables import summary_rows
 
 GP = oc.bias.GP(0.5, 1.0, 0.5)
 # by differences: where another test has imported JAX, it would trace this, and find a slope of 0 everywhere
@@ -122,6 +124,33 @@ def test_constant_draws_are_not_fine(model1_posterior):
     frozen = oc.Posterior(model1_posterior.data.copy(deep=True))
     frozen.data["posterior"]["theta"][:] = 1.0
     assert "mixing" in topics(frozen, "problem")
+    row = frozen.summary().loc["theta"]
+    assert (row["ess_bulk"], row["ess_tail"], row["r_hat"]) == (0, 0, np.inf)
+    assert summary_rows(frozen.summary())[0]["ess"] == "0"
+
+
+def test_one_chain_that_stands_still_is_a_problem(model1_posterior):
+    """Its own value may lie in the middle of the others, where R-hat alone could miss it."""
+    half = oc.Posterior(model1_posterior.data.copy(deep=True))
+    half.data["posterior"]["theta"][1] = float(model1_posterior.theta.mean())
+    found = [finding for finding in half.check() if finding.topic == "mixing"]
+    assert {finding.level for finding in found} == {"problem"}
+    assert "theta (1 of 4 chains)" in found[0].message
+    assert half.summary().loc["theta", "ess_bulk"] == 0
+
+
+def test_one_of_two_parameters_that_stands_still_is_a_problem():
+    x = np.linspace(0, 1, 20)
+    y = 2 * x + 0.1 * np.random.default_rng(0).standard_normal(20)
+    priors = {"a": stats.norm(0, 10), "b": stats.norm(0, 10)}
+    problem = oc.Problem(x, y, lambda x, t: t[0] * x[:, 0] + t[1], priors, oc.Box(0, 1), noise_cov=0.01, starts=2)
+    posterior = short(problem, "none", draws=500)
+    posterior.data["posterior"]["b"][:] = 0.25
+    partly = oc.Posterior(posterior.data)
+    message = next(one.message for one in partly.check() if one.topic == "mixing" and one.level == "problem")
+    assert message == "chains that never moved: b (2 of 2 chains)"
+    table = partly.summary()
+    assert table.loc["b", "ess_bulk"] == 0 < table.loc["a", "ess_bulk"]
 
 
 def test_findings_are_false_where_there_is_a_problem(model1_posterior):

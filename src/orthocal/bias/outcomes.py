@@ -126,9 +126,13 @@ class OutcomesBias:
             [(one, one[:, process.prior_root[1]]) for one, process in zip(own, self.processes, strict=True)]
         )[0]
 
-    def joint(self, pull: Array | None = None) -> JointGP:
-        """The Gaussian processes of all outcomes at once; for ``pull`` see there."""
-        return JointGP(self.processes, [points.order[: self._n] for points in self._points], self._precision, pull)
+    def joint(self, pull: Array | None = None, precision: Array | None = None) -> JointGP:
+        """The Gaussian processes of all outcomes at once; for ``pull`` see there.
+
+        ``precision`` (n, q, q) takes the place of the rows' own.
+        """
+        at_data = [points.order[: self._n] for points in self._points]
+        return JointGP(self.processes, at_data, self._precision if precision is None else precision, pull)
 
     def draw(
         self,

@@ -4,7 +4,8 @@ The hyperparameters of one whitened outcome are always handled as one vector
 
     (log sd, log lengthscale_1, ..., log lengthscale_d)
 
-because a random walk on it needs no bounds.
+because a random walk on it needs no bounds. Where the noise is sampled with them, the log of the factor of its standard
+deviation ends it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class SampledGPSampler:
     def evidence_root(self, log_values: Array) -> Array:
         """The lower triangular L with L L' = S, (n, n)."""
         S = self._prior(self._x, self._x, log_values)
-        S.flat[:: len(S) + 1] += self._noise_var
+        S.flat[:: len(S) + 1] += self._noise_var * self.noise_scale(log_values)
         try:
             # the way that nearly always works, without the cost of looking for a jitter
             return np.linalg.cholesky(S)
@@ -61,7 +62,8 @@ class SampledGPSampler:
         root, _ = jittered_cholesky(self._prior(self._points, self._points, log_values))
         at_data = root[self._at_data]
         white = rng.standard_normal(len(root))
-        noise = np.sqrt(self._noise_var) * rng.standard_normal(len(residual))
+        noise_var = self._noise_var * self.noise_scale(log_values)
+        noise = np.sqrt(noise_var) * rng.standard_normal(len(residual))
         gap = residual - at_data @ white - noise
         values = root @ (white + at_data.T @ cho_solve((lower, True), gap))
         return values, values[self._rows]
@@ -110,22 +112,29 @@ class SampledGPSampler:
         normal = rng.standard_normal(len(x_new))
         return np.asarray(mean + _root(covariance, NUGGET * np.exp(2 * log_values[0])) @ normal)
 
+    def noise_scale(self, log_values: Array) -> Array | float:
+        """By what the noise variances are multiplied, (...): 1 where they are not sampled."""
+        d = self._x.shape[1]
+        return 1.0 if log_values.shape[-1] == 1 + d else np.asarray(np.exp(2 * log_values[..., 1 + d]))
+
     def native(self, log_values: Array) -> Array:
-        """sd in the outcome's unit, and the length-scales, from log hyperparameters (..., 1 + d)."""
-        units = np.ones(log_values.shape[-1])
+        """sd in the outcome's unit, and the length-scales, (..., 1 + d), from log hyperparameters."""
+        own = log_values[..., : 1 + self._x.shape[1]]
+        units = np.ones(own.shape[-1])
         units[0] = self.unit
-        return np.asarray(np.exp(log_values) / units)
+        return np.asarray(np.exp(own) / units)
 
     def summarise(self, log_values: Array, free: BoolArray) -> None:
         """Take the draws, (c, s, 1 + d), of which those marked ``free`` were sampled, as what ``findings`` tells."""
         from arviz_stats.base import array_stats
 
-        values = self.native(log_values).reshape(-1, log_values.shape[-1])
+        native = self.native(log_values)
+        values = native.reshape(-1, native.shape[-1])
         mean, (lower, upper) = values.mean(axis=0), np.quantile(values, (0.025, 0.975), axis=0)
         self._summary = {"hyperparameters": "sampled", "sd": float(mean[0]), "lengthscale": mean[1:].tolist()}
         if free[0]:
             self._summary["sd_interval"] = [float(lower[0]), float(upper[0])]
-        for j in np.flatnonzero(free[1:]) + 1:
+        for j in np.flatnonzero(free[1 : values.shape[1]]) + 1:
             self._summary[f"lengthscale_{j}_interval"] = [float(lower[j]), float(upper[j])]
         # chains that have not moved have no R-hat
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -146,7 +155,8 @@ class SampledGPSampler:
         return cls(float(settings["nu"]), x, nodes, noise_var, float(settings["unit"]))
 
     def _prior(self, a: Array, b: Array, log_values: Array) -> Array:
-        return np.asarray(np.exp(2 * log_values[0]) * correlation(a, b, np.exp(log_values[1:]), self.nu))
+        lengthscale = np.exp(log_values[1 : 1 + a.shape[1]])
+        return np.asarray(np.exp(2 * log_values[0]) * correlation(a, b, lengthscale, self.nu))
 
 
 def _remarks(findings: dict[str, Any]) -> Iterator[Finding]:

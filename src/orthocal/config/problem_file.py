@@ -20,7 +20,7 @@ from ..emulators.choice import emulate
 from ..errors import ConfigError
 from ..kernels import HMC, AdaptiveMetropolis, Kernel, Laplace, Slice
 from ..losses import Chosen, Huber
-from ..methods import Joint, Method, Projected, method_by_name
+from ..methods import KO, OGP, Joint, Method, NoBias, Projected, SGaSP, method_by_name
 from ..problem.domain import Box, Domain, Points
 from ..problem.noise_kinds import Along, GroupNoise, LowRankNoise, VaryingNoise
 from ..problem.problem import STARTS, Problem
@@ -186,16 +186,16 @@ def build_method(config: MethodSection, loss: LossSection | None = None) -> Meth
     if isinstance(method, Projected):
         bias = _with_settings(method.bias, config)
         return Projected(bias, config.projection, config.feedback, KERNELS[config.kernel]())
+    kernel = isinstance(method, NoBias | KO | OGP | SGaSP)
+    _refuse_projected_only(config, {"projection", "feedback"} if kernel else {"projection", "feedback", "kernel"})
     if isinstance(method, Joint):
-        _refuse_projected_only(config)
         return Joint(_with_settings(method.bias, config), closest)
-    _refuse_projected_only(config)
     changed: Method = _with_settings(method, config)
-    return changed
+    return replace(changed, kernel=KERNELS[config.kernel]()) if kernel else changed  # type: ignore[type-var]
 
 
-def _refuse_projected_only(config: MethodSection) -> None:
-    projected_only = config.model_fields_set & {"projection", "feedback", "kernel"}
+def _refuse_projected_only(config: MethodSection, names: set[str]) -> None:
+    projected_only = config.model_fields_set & names
     if projected_only:
         raise ConfigError(
             f"method {config.name!r} has no {', '.join(sorted(projected_only))}: these go with pgp, pbart and so on"

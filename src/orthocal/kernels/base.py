@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkab
 import numpy as np
 
 from ..arrays import Array, BoolArray
-from ..errors import NonFiniteError
+from ..errors import InputError, NonFiniteError
 from ..problem.parameters import Parameters
 
 Rngs = list[np.random.Generator]
@@ -30,10 +30,19 @@ class ThetaState(NamedTuple):
 
 
 class StepInfo(NamedTuple):
-    """Share of accepted proposals (c,) and log Pi(theta | b*, y) up to a constant (c,)."""
+    """Share of accepted proposals (c,) and log Pi(theta | b*, y) up to a constant (c,).
+
+    ``proposals`` is the share of those that are tuned, where other moves follow that are never refused.
+    """
 
     acceptance: Array
     log_density: Array
+    proposals: Array | None = None
+
+    @property
+    def tuned(self) -> Array:
+        """What ``Kernel.adapt`` wants to know, (c,)."""
+        return self.acceptance if self.proposals is None else self.proposals
 
 
 class ThetaModel(NamedTuple):
@@ -56,15 +65,16 @@ class ThetaModel(NamedTuple):
         inside = self.parameters.inside(theta)
         if inside.all():
             model = self.simulate(theta)
-            return ThetaState(theta, model, self._log_prior(theta, model))
+            return ThetaState(theta, model, self.log_prior(theta, model))
         model = np.full((len(theta), *self.precision.shape[:2]), np.nan)
         log_prior = np.full(len(theta), -np.inf)
         if inside.any():
             model[inside] = self.simulate(theta[inside])
-            log_prior[inside] = self._log_prior(theta[inside], model[inside])
+            log_prior[inside] = self.log_prior(theta[inside], model[inside])
         return ThetaState(theta, model, log_prior)
 
-    def _log_prior(self, theta: Array, model: Array) -> Array:
+    def log_prior(self, theta: Array, model: Array) -> Array:
+        """log pi(theta) with ``extra``, (c,), for theta (c, p) and what ``simulate`` gave for it."""
         prior = self.parameters.log_prior(theta)
         return prior if self.extra is None else prior + self.extra(theta, model)
 
@@ -136,6 +146,11 @@ class Kernel(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """The user's choices, as what JSON can store."""
+
+
+def require_kernel(kernel: object) -> None:
+    if not isinstance(kernel, Kernel):
+        raise InputError(f"kernel={kernel!r}: give a theta kernel, for instance oc.kernels.Laplace()")
 
 
 class ListedKernel(Kernel, Protocol):

@@ -23,6 +23,8 @@ from .base import (
     normals,
     weighted,
 )
+from .slice import swept
+from .truncated import Truncated, share_outside
 
 #: how likely it may be that no inner proposal is accepted
 LEFT_OVER = 0.01
@@ -32,6 +34,13 @@ HEAVY_TAILS = 4.0
 RARE_WALK = 0.1
 #: redraws of a proposal that falls outside the support
 REDRAWS = 20
+#: acceptance below which the proposal gets better at the price of more work
+POOR = 0.5
+#: share of the proposals outside the support beyond which they are then truncated at its bounds instead
+OUTSIDE = 0.2
+#: share of the steps without any move beyond which slice sampling is needed, the proposals' acceptance above which it
+#: no longer is, and its sweeps
+STANDSTILL, RECOVERED, SWEEPS = 0.5, 0.2, 2
 
 
 class LaplaceTuning(NamedTuple):
@@ -39,7 +48,8 @@ class LaplaceTuning(NamedTuple):
 
     The conditional is approximated by N(centre + gain (y - b*), H^-1) with H = ``lower`` ``lower``'; ``root`` is the
     inverse of ``lower``'. ``freedom`` makes it a Student t; random-walk steps follow with probability ``walk``.
-    ``model`` (n, q) and ``gradient`` (n, q, p) are the simulator's at the pivot.
+    ``model`` (n, q) and ``gradient`` (n, q, p) are the simulator's at the pivot. ``truncated`` proposals end at the
+    bounds of the support; ``sweeps`` of slice sampling take the place of the random walk where proposals fail.
     """
 
     pivot: Array
@@ -53,6 +63,13 @@ class LaplaceTuning(NamedTuple):
     refinements: int
     walk: float
     freedom: float
+    truncated: bool = False
+    sweeps: int = 0
+
+
+def inner_steps(tuning: object) -> int | None:
+    """The number of proposals that were chosen in warm-up; None for the tuning of another kernel."""
+    return tuning.steps if isinstance(tuning, LaplaceTuning) else None
 
 
 @listed
@@ -64,9 +81,13 @@ class Laplace:
     Where the conditional is not that close to Gaussian (acceptance below 95 % in warm-up) the proposal gets the tails
     of a Student t; where it is strongly curved (below 50 %) Gauss–Newton steps follow for each bias, at the price of a
     gradient each. The number of inner proposals (at most ``most_steps``) is chosen in warm-up such that all of them
-    are refused in about one step in a hundred or less; the random-walk step, which helps in heavy tails and at
-    bounds, becomes rare where that takes one proposal. For a simulator that is linear in theta with Gaussian priors
-    every step is an exact draw.
+    are refused in about one step in a hundred or less; the random-walk step, which helps in heavy tails, becomes rare
+    where that takes one proposal. For a simulator that is linear in theta with Gaussian priors every step is an exact
+    draw.
+
+    Where few are accepted and a fifth or more of the proposals would fall outside the support, they are truncated at
+    its bounds. Where most steps pass without a move all the same, sweeps of slice sampling follow, along the axes of
+    the approximation and of theta.
 
     Parameters
     ----------
@@ -90,7 +111,7 @@ class Laplace:
 
     def adapt(self, tuning: LaplaceTuning, model: ThetaModel, thetas: Array, acceptance: Array) -> LaplaceTuning:
         rate = float(np.clip(acceptance.mean(), 1e-3, 1 - 1e-9))
-        refinements = min(tuning.refinements + (rate < 0.5), 3)
+        refinements = min(tuning.refinements + (rate < POOR), 3)
         freedom = HEAVY_TAILS if rate < 0.95 else tuning.freedom
         needed = np.ceil(np.log(LEFT_OVER) / np.log1p(-rate))
         # refusals come in runs: the share of steps without any move has the last word
@@ -101,24 +122,39 @@ class Laplace:
             needed = max(needed, tuning.steps)
         steps = self.steps or int(np.clip(needed, 1, self.most_steps))
         walk = RARE_WALK if rate > 1 - LEFT_OVER else 1.0
-        return at_middle(
+        fails = stuck > STANDSTILL or (tuning.sweeps > 0 and rate < RECOVERED)
+        if fails:
+            # the sweeps do the work
+            steps = self.steps or 1
+        new: LaplaceTuning = at_middle(
             lambda pivot: linearised(model, pivot, steps, refinements, walk, freedom), model.parameters, thetas
         )
+        outside = share_outside(new.pivot, new.root, model.parameters) > OUTSIDE
+        truncated = outside and (tuning.truncated or rate < POOR)
+        return new._replace(truncated=truncated, sweeps=SWEEPS if fails else 0)
 
     def step(
         self, rngs: Rngs, tuning: LaplaceTuning, state: ThetaState, target: Conditional
     ) -> tuple[ThetaState, StepInfo]:
         centre, lower, root = _approximation(tuning, target)
+        truncated = Truncated.of(centre, lower, target.base.parameters) if tuning.truncated else None
         density = target.log_density(state)
         accepted = np.zeros(len(rngs))
         for _ in range(tuning.steps):
-            theta, scaled = _proposal(rngs, centre, root, tuning.freedom, target)
-            own = ((state.theta - centre)[:, None] @ lower)[:, 0]
-            log_q = _log_kernel(scaled, tuning.freedom) - _log_kernel(own, tuning.freedom)
+            if truncated is not None:
+                theta, log_q = truncated.draw(rngs)
+                log_q = log_q - truncated.log_density(state.theta)
+            else:
+                theta, scaled = _proposal(rngs, centre, root, tuning.freedom, target)
+                own = ((state.theta - centre)[:, None] @ lower)[:, 0]
+                log_q = _log_kernel(scaled, tuning.freedom) - _log_kernel(own, tuning.freedom)
             proposal = target.base.state(theta)
             proposed = target.log_density(proposal)
             state, density, moved = accept(rngs, state, density, proposal, proposed, proposed - density - log_q)
             accepted += moved
+        if tuning.sweeps:
+            state, density = swept(rngs, state, target, _directions(tuning), tuning.sweeps)
+            return state, StepInfo(np.ones(len(rngs)), density, accepted / tuning.steps)
         if tuning.walk == 1.0 or rngs[0].random() < tuning.walk:
             p = state.theta.shape[1]
             walk = normals(rngs, p) @ tuning.root.T * (2.4 / np.sqrt(p))
@@ -140,12 +176,31 @@ def linearised(
     freedom: float = np.inf,
 ) -> LaplaceTuning:
     """The conditional of a simulator that is linearised at ``pivot`` (p,)."""
-    gradient = model.gradient(pivot)
+    gradient, fit = model.gradient(pivot), model.simulate(pivot[None])[0]
+    return _linear(model, pivot, fit, gradient, steps, refinements, walk, freedom)
+
+
+def with_precision(tuning: LaplaceTuning, model: ThetaModel) -> LaplaceTuning:
+    """The tuning for another precision of the same simulator, which is not called."""
+    known = (tuning.pivot, tuning.model, tuning.gradient)
+    own = _linear(model, *known, tuning.steps, tuning.refinements, tuning.walk, tuning.freedom)
+    return own._replace(truncated=tuning.truncated, sweeps=tuning.sweeps)
+
+
+def _linear(
+    model: ThetaModel,
+    pivot: Array,
+    fit: Array,
+    gradient: Array,
+    steps: int,
+    refinements: int,
+    walk: float,
+    freedom: float,
+) -> LaplaceTuning:
     lower = np.linalg.cholesky(laplace_precision(model, pivot, gradient))
     p = len(pivot)
     gain = cho_solve((lower, True), weighted(model.precision, np.moveaxis(gradient, -1, 0)).reshape(p, -1))
     pull = cho_solve((lower, True), model.parameters.log_prior_gradient(pivot))
-    fit = model.simulate(pivot[None])[0]
     if not np.isfinite(fit).all():
         raise NonFiniteError(f"the simulator fails at {model.parameters.support.describe(pivot)}")
     centre = pivot + pull - gain @ fit.ravel()
@@ -172,24 +227,31 @@ def _own_noise(tuning: LaplaceTuning, target: Conditional) -> tuple[Array, Array
 
 
 def _approximation(tuning: LaplaceTuning, target: Conditional) -> tuple[Array, Array, Array]:
-    """Centre (c, p), factor of the precision and its inverse (c, p, p): functions of the bias, never of theta."""
+    """Centre (c, p), factor of the precision and its inverse (c, p, p): functions of the bias, never of theta.
+
+    A truncated proposal may have its centre outside the support; any other would hardly ever propose anything inside.
+    """
     model = target.base
+
+    def within(theta: Array) -> Array:
+        return theta if tuning.truncated else model.parameters.clipped(theta, 1e-6)
+
     if target.noise_precision is None:
-        # a centre outside the support would hardly ever propose anything inside
-        centre = model.parameters.clipped(linear_centre(tuning, target), 1e-6)
+        centre = within(linear_centre(tuning, target))
         if not tuning.refinements:
             return centre, tuning.lower[None], tuning.root[None]
     else:
         centre, precision = _own_noise(tuning, target)
-        centre = model.parameters.clipped(centre, 1e-6)
+        centre = within(centre)
     for _ in range(tuning.refinements):
+        centre = model.parameters.clipped(centre, 1e-6)
         state = model.state(centre)
         failed = np.isnan(state.log_prior + state.model.sum(axis=(1, 2)))[:, None]
         bases = np.where(failed, tuning.pivot, centre)
         gradient = np.stack([_gradient(model, one, tuning) for one in bases])
         precision = target.precision(bases, gradient)
         step = np.linalg.solve(precision, target.score(state, gradient)[..., None])[..., 0]
-        centre = model.parameters.clipped(centre + np.where(failed, 0.0, step), 1e-6)
+        centre = within(centre + np.where(failed, 0.0, step))
     lower = np.linalg.cholesky(precision)
     return centre, lower, np.linalg.inv(lower).swapaxes(1, 2)
 
@@ -200,6 +262,12 @@ def _gradient(model: ThetaModel, theta: Array, tuning: LaplaceTuning) -> Array:
         return model.gradient(theta)
     except NonFiniteError:
         return tuning.gradient
+
+
+def _directions(tuning: LaplaceTuning) -> Array:
+    """Of slice sampling, (2 p, p): the axes of the approximation, and those of theta, along which corners open."""
+    own = 1 / np.sqrt(np.sum(tuning.lower**2, axis=1))
+    return 4 * np.concatenate([tuning.root.T, np.diag(own)])
 
 
 def _proposal(rngs: Rngs, centre: Array, root: Array, freedom: float, target: Conditional) -> tuple[Array, Array]:

@@ -50,16 +50,24 @@ class Slice:
     def step(
         self, rngs: Rngs, tuning: SliceTuning, state: ThetaState, target: Conditional
     ) -> tuple[ThetaState, StepInfo]:
-        chains = [_Chain(rng, state, target, c) for c, rng in enumerate(rngs)]
-        for chain in chains:
-            for _ in range(self.sweeps):
-                for direction in tuning.directions.T:
-                    chain.move(direction)
-        new = ThetaState(*(np.concatenate(parts) for parts in zip(*(chain.state for chain in chains), strict=True)))
-        return new, StepInfo(np.ones(len(rngs)), np.array([chain.density for chain in chains]))
+        new, density = swept(rngs, state, target, tuning.directions.T, self.sweeps)
+        return new, StepInfo(np.ones(len(rngs)), density)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.name, "sweeps": self.sweeps}
+
+
+def swept(
+    rngs: Rngs, state: ThetaState, target: Conditional, directions: Array, sweeps: int
+) -> tuple[ThetaState, Array]:
+    """The state after so many updates along each of the directions (r, p), and its log density, (c,)."""
+    chains = [_Chain(rng, state, target, c) for c, rng in enumerate(rngs)]
+    for chain in chains:
+        for _ in range(sweeps):
+            for direction in directions:
+                chain.move(direction)
+    new = ThetaState(*(np.concatenate(parts) for parts in zip(*(chain.state for chain in chains), strict=True)))
+    return new, np.array([chain.density for chain in chains])
 
 
 class _Chain:

@@ -16,8 +16,9 @@ from ..bias import GP
 from ..bias.outcomes import SplitPoints, split_points
 from ..bias.sampled_gp import SampledGPSampler, log_evidence
 from ..errors import InputError
+from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
-from .marginal import require_fixed_noise
+from .noise_sample import freedom
 
 #: every Metropolis step factorises a matrix of this size, for each outcome and chain
 MOST_ROWS = 1_000
@@ -25,6 +26,8 @@ MOST_ROWS = 1_000
 LOG_SD_SPREAD, LOG_LENGTH_SPREAD = 1.5, 1.0
 #: centre of the length-scale's prior, as a share of the domain's width: where the search for it starts elsewhere
 TYPICAL_LENGTH = 0.3
+#: the same of the log of the noise's standard deviation, about
+LOG_NOISE_SPREAD = 0.5
 #: Metropolis steps on an outcome's hyperparameters in each iteration, beside one for each of them: measured on Model 1,
 #: five in all give 1500 effective draws of 4000, two give 600
 STEPS = 3
@@ -34,7 +37,12 @@ TARGET_ACCEPTANCE = 0.3
 
 def require_separate_outcomes(problem: Problem) -> None:
     """An error where the hyperparameters cannot be sampled, one outcome beside the other, in reasonable time."""
-    require_fixed_noise(problem)
+    if problem.noise.source is NoiseSource.SAMPLED and problem.data.q > 1:
+        raise InputError(
+            f"y has {problem.data.q} outcomes, and a sampled noise covariance couples them, but "
+            'hyperparameters="sample" needs outcomes that can be told apart: take '
+            'hyperparameters="marginal-likelihood", or noise_cov="estimate"'
+        )
     if problem.noise.coupled:
         raise InputError(
             'hyperparameters="sample" needs outcomes that can be told apart, but missing cells or errors of their own '
@@ -48,15 +56,34 @@ def require_separate_outcomes(problem: Problem) -> None:
 
 
 class HyperPrior(NamedTuple):
-    """Independent normal priors of the log hyperparameters of one outcome, (1 + d,); those not ``free`` are fixed."""
+    """Independent normal priors of the log hyperparameters of one outcome, (1 + d,); those not ``free`` are fixed.
+
+    Where ``noise`` is true, one more is the noise's: its variance is inverse gamma, as in ``NoiseSampler``.
+    """
 
     mean: Array
     sd: Array
     free: BoolArray
+    noise: bool = False
 
     def log_density(self, log_values: Array) -> float:
+        if self.noise:
+            return self.without_noise().log_density(log_values[:-1]) + self._of_noise(float(log_values[-1]))
         scaled = ((log_values - self.mean) / self.sd)[self.free]
         return float(-0.5 * scaled @ scaled)
+
+    def with_noise(self) -> HyperPrior:
+        """With the noise as one more, of which mean and sd are rough."""
+        mean, sd = np.append(self.mean, 0.0), np.append(self.sd, LOG_NOISE_SPREAD)
+        return HyperPrior(mean, sd, np.append(self.free, True), noise=True)
+
+    def without_noise(self) -> HyperPrior:
+        return HyperPrior(self.mean[:-1], self.sd[:-1], self.free[:-1])
+
+    @staticmethod
+    def _of_noise(log_sd: float) -> float:
+        """log density of the log sd, up to a constant, where the variance is inverse Wishart of one dimension."""
+        return float(-freedom(1) * log_sd - 0.5 * np.exp(-2 * log_sd))
 
 
 def hyper_prior(prior: GP, residual: Array, span: Array, unit: float) -> HyperPrior:
@@ -174,6 +201,12 @@ class Walks:
         """Where the walks are, (c, q, 1 + d)."""
         return np.array([[state.log_values for state in states] for states in self.states])
 
+    def noise_precision(self) -> Array | None:
+        """Of the whitened noise, (c, 1, 1), where it is sampled."""
+        if not self.outcomes[0].prior.noise:
+            return None
+        return 1 / np.asarray(self.outcomes[0].sampler.noise_scale(self.log_values()))[..., None]
+
     def draw_bias(self, k: int, residual: Array) -> tuple[dict[str, Array], Array]:
         """b of outcome k given the residual (c, n): what predictions need, and b at data and nodes (c, n + m)."""
         points, sampler, _ = self.outcomes[k]
@@ -189,10 +222,12 @@ def hyper_outcomes(problem: Problem, prior: GP, nodes: Array) -> list[HyperOutco
     """The whitened outcomes with the priors of their hyperparameters, from the residual at theta_tilde."""
     data, noise = problem.data, problem.noise
     residual = problem.whiten(problem.complete_y - problem.fit)
+    sampled = noise.source is NoiseSource.SAMPLED
+    variances = np.where(data.observed, 1.0, np.inf) if sampled else noise.variances
     outcomes = []
     for k, unit in enumerate(1 / np.sqrt(np.diag(noise.cov))):
-        points = split_points(data.x, nodes, noise.variances[:, k])
+        points = split_points(data.x, nodes, variances[:, k])
         sampler = SampledGPSampler(prior.nu, points.x, points.nodes, points.noise_var, float(unit))
         own = hyper_prior(prior, residual[points.informed, k], problem.span, float(unit))
-        outcomes.append(HyperOutcome(points, sampler, own))
+        outcomes.append(HyperOutcome(points, sampler, own.with_noise() if sampled else own))
     return outcomes

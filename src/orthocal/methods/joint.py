@@ -30,6 +30,7 @@ from .closest import Closest, closest
 from .noise_sample import NoiseSampler
 from .outputs import prior_for
 from .regress import Linear, Regressed, gaussian_draws, gibbs_draws
+from .regress_noise import MOST_SAMPLED, noise_draws
 from .regress_sampled import sampled_draws
 from .weights import Weights, importance_weights
 
@@ -80,8 +81,11 @@ class Joint(ListedMethod):
         if isinstance(self.bias, GP) and self.bias.sampled:
             return sampled_draws(problem, plan, self.bias, linear)
         bias = self._bias(problem)
-        if bias.gaussian and problem.noise.source is not NoiseSource.SAMPLED and JointGP.possible(bias.processes):
-            return gaussian_draws(problem, plan, bias, linear)
+        if bias.gaussian and JointGP.possible(bias.processes):
+            if problem.noise.source is not NoiseSource.SAMPLED:
+                return gaussian_draws(problem, plan, bias, linear)
+            if problem.data.y.size <= MOST_SAMPLED:
+                return noise_draws(problem, plan, bias, linear)
         return gibbs_draws(problem, plan, bias, linear)
 
     def projected(self, problem: Problem, real: Array, spread: Array) -> Closest:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..arrays import Array, matrix_root
+from ..arrays import Array
 from ..bias import GP
 from ..bias.gp import check_hyperparameters
 from ..bias.joint_gp import JointGP
 from ..bias.outcomes import OutcomesBias
+from ..kernels import Kernel, Laplace
+from ..kernels.base import require_kernel
 from ..problem.problem import Problem
 from .base import Draws, ListedMethod, Plan, listed
 from .ko_sampled import sample_with_hyperparameters
-from .marginal import DrawnBias, Marginal, gaussian_bias, sample
+from .marginal import DrawnBias, Marginal, gaussian_bias
+from .marginal_sampled import sample
 
 
 @listed
@@ -42,6 +45,8 @@ class KO(ListedMethod):
         domain widths. The cost grows as n^3, and n is at most 1000: four chains of 1000 draws take about ten seconds
         for n = 100, and a quarter of an hour for n = 1000. The draws are in ``posterior.data["sample_stats"]``:
         ``sd_k`` and ``lengthscale_k_j`` for outcome k and input j, from 0 on, with sd in the unit of the outcome.
+    kernel
+        How theta is drawn, see ``orthocal.kernels``.
     """
 
     kind: ClassVar[str] = "ko"
@@ -52,19 +57,19 @@ class KO(ListedMethod):
     sd: float | None = None
     lengthscale: Any = None
     hyperparameters: Literal["marginal-likelihood", "sample"] = "marginal-likelihood"
+    kernel: Kernel = field(default_factory=Laplace)
 
     def __post_init__(self) -> None:
         self._prior()
         check_hyperparameters(self.hyperparameters)
+        require_kernel(self.kernel)
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
         # with both given there is nothing to sample
         if self.hyperparameters == "sample" and (self.sd is None or self.lengthscale is None):
-            return sample_with_hyperparameters(problem, plan, self._prior())
+            return sample_with_hyperparameters(problem, plan, self._prior(), self.kernel)
         bias = gaussian_bias(problem, self._prior(), np.empty((0, problem.data.d)))
-        joint = bias.joint()
-        marginal = Marginal(matrix_root(joint.evidence_precision()), free_bias(bias, joint))
-        return sample(problem, plan, marginal, bias)
+        return sample(problem, plan, lambda precision: free_bias(bias, bias.joint(None, precision)), bias, self.kernel)
 
     def words(self) -> str:
         return (
@@ -74,17 +79,22 @@ class KO(ListedMethod):
         )
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": self.kind, "bias": self._prior().describe(), "hyperparameters": self.hyperparameters}
+        return {
+            "kind": self.kind,
+            "bias": self._prior().describe(),
+            "hyperparameters": self.hyperparameters,
+            "kernel": self.kernel.describe(),
+        }
 
     def _prior(self) -> GP:
         return GP(self.nu, self.sd, self.lengthscale)
 
 
-def free_bias(bias: OutcomesBias, joint: JointGP) -> Any:
-    """Draws of the bias given theta that nothing constrains."""
+def free_bias(bias: OutcomesBias, joint: JointGP) -> Marginal:
+    """Theta's marginal posterior with a bias that nothing constrains."""
 
     def draw(rngs: list[np.random.Generator], theta: Array, residual: Array) -> DrawnBias:
         state, values = bias.gathered(joint.draw(rngs, residual))
         return DrawnBias(values[:, : residual.shape[1]], bias.records(state), {})
 
-    return draw
+    return Marginal(joint.evidence_precision(), draw)

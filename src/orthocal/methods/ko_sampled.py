@@ -12,25 +12,27 @@ from scipy.linalg import cho_solve
 
 from ..arrays import Array
 from ..bias import GP
-from ..kernels import Laplace
+from ..kernels import Kernel
 from ..kernels.base import Conditional, ThetaModel, dispersed_starts
+from ..kernels.laplace import inner_steps
 from ..kernels.warmup import run_chains
 from ..problem.problem import Problem
 from .base import Draws, Plan, RunNotes
 from .hyperparameters import HyperState, Walks, hyper_outcomes, require_separate_outcomes
 from .kept import Kept
+from .noise_sample import NoiseSampler
 
 
-def sample_with_hyperparameters(problem: Problem, plan: Plan, prior: GP) -> Draws:
+def sample_with_hyperparameters(problem: Problem, plan: Plan, prior: GP, kernel: Kernel) -> Draws:
     """Draws of theta, of the hyperparameters that ``prior`` does not give, and of the bias."""
     require_separate_outcomes(problem)
-    return _Run(problem, plan, prior).draws()
+    return _Run(problem, plan, prior, kernel).draws()
 
 
 class _Run:
     """One run of the sampler. The theta step sees an outcome as a row, whose cells are correlated by S_k."""
 
-    def __init__(self, problem: Problem, plan: Plan, prior: GP) -> None:
+    def __init__(self, problem: Problem, plan: Plan, prior: GP, kernel: Kernel) -> None:
         self._problem, self._plan = problem, plan
         self._y = problem.whiten(problem.complete_y).T
         self._outcomes = hyper_outcomes(problem, prior, problem.data.x[:0])
@@ -44,7 +46,7 @@ class _Run:
             self._precision_of([walk.state(walk.prior.mean) for walk in self._walks.each]),
         )
         tilde = problem.theta_tilde
-        self._kernel, self._kept = Laplace(), Kept(plan, problem)
+        self._kernel, self._kept = kernel, Kept(plan, problem)
         self._tuning = self._kernel.tune(self._model, tilde)
         self._state = self._model.state(dispersed_starts(self._model, tilde, plan.rngs))
 
@@ -54,7 +56,7 @@ class _Run:
         for k, outcome in enumerate(self._outcomes):
             outcome.sampler.summarise(drawn[:, :, k], outcome.prior.free)
         samplers = [outcome.sampler for outcome in self._outcomes]
-        notes = RunNotes(self._tuning.steps, bias=tuple(sampler.findings() for sampler in samplers))
+        notes = RunNotes(inner_steps(self._tuning), bias=tuple(sampler.findings() for sampler in samplers))
         return self._kept.finish(samplers=samplers, notes=notes)
 
     def step(self) -> tuple[Array, Array, Array, Array]:
@@ -62,7 +64,7 @@ class _Run:
         target = Conditional(self._model, y, self._precision)
         self._state, self._info = self._kernel.step(self._plan.rngs, self._tuning, self._state, target)
         self._accepted = self._move(self._y - self._state.model)
-        return self._state.theta, self._info.acceptance, self._walks.log_values(), self._accepted
+        return self._state.theta, self._info.tuned, self._walks.log_values(), self._accepted
 
     def adapt(self, *window: Array) -> None:
         thetas, acceptance, log_values, accepted = window
@@ -106,3 +108,6 @@ class _Run:
             kept.add_record({f"{name}_{k}": value for name, value in record.items()})
             stats |= outcome.named(k, log_values[:, k])
         kept.add(s, state.theta, state.model.swapaxes(1, 2), bias.swapaxes(1, 2), lp=lp, **stats)
+        precision = self._walks.noise_precision()
+        if precision is not None:
+            kept.add_other(noise_cov=NoiseSampler(self._problem.noise).covariance(precision))

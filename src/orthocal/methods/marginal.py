@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, matrix_root
 from ..bias import GP
 from ..bias.outcomes import OutcomesBias, stand_ins
 from ..errors import InputError
-from ..kernels import Laplace
+from ..kernels import Kernel
 from ..kernels.base import Conditional, ThetaModel, at_middle, dispersed_starts
-from ..kernels.laplace import LaplaceTuning, linearised
+from ..kernels.laplace import LaplaceTuning, inner_steps, linearised
 from ..kernels.warmup import run_chains
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
@@ -26,8 +26,9 @@ from .base import Draws, Plan, RunNotes
 from .kept import Kept
 from .outputs import prior_for
 
-#: beyond this many cells of y, the matrices of the marginal likelihood do not fit
-MOST_CELLS = 6_000
+#: beyond this many cells of y, the matrices of the marginal likelihood do not fit; with sampled noise there are new
+#: ones in every iteration, which cost their number cubed
+MOST_CELLS, MOST_SAMPLED = 6_000, 1_000
 
 
 class DrawnBias(NamedTuple):
@@ -43,8 +44,8 @@ class Marginal(NamedTuple):
 
     Attributes
     ----------
-    root
-        M, (r, n q), with M'M the precision of the residual; None where it is that of the noise.
+    evidence
+        S^-1, (n q, n q), the precision of the residual; None where it is that of the noise.
     draw_bias
         The bias given generators, theta (c, p) and the residual (c, n, q), whitened.
     extra
@@ -54,27 +55,26 @@ class Marginal(NamedTuple):
         For a pivot (p,): further rows C, (r, n q), such that C (y - f) ~ N(0, I) describes ``extra`` near it.
     """
 
-    root: Array | None
+    evidence: Array | None
     draw_bias: Callable[[list[np.random.Generator], Array, Array], DrawnBias]
     extra: Callable[[Array, Array], Array] | None = None
     proposal_rows: Callable[[Array], Array] | None = None
 
 
-def require_fixed_noise(problem: Problem) -> None:
-    if problem.noise.source is NoiseSource.SAMPLED:
-        raise InputError(
-            'noise_cov="sample" goes with the projected methods: for this one give the covariance, or take "estimate"'
-        )
+#: the marginal posterior given the rows' precision (n, q, q), or given that of the problem's noise
+MarginalAt = Callable[[Array | None], Marginal]
 
 
 def gaussian_bias(problem: Problem, prior: GP, nodes: Array) -> OutcomesBias:
     """The Gaussian processes of the bias, with hyperparameters from the residual at theta_tilde."""
-    require_fixed_noise(problem)
     data = problem.data
-    if data.y.size > MOST_CELLS:
+    sampled = problem.noise.source is NoiseSource.SAMPLED
+    most = MOST_SAMPLED if sampled else MOST_CELLS
+    if data.y.size > most:
+        when = " in every iteration, where the noise is sampled" if sampled else ""
         raise InputError(
-            f"y has {data.y.size} cells, and with the bias integrated out a matrix of that size would be needed: this "
-            f"method takes at most {MOST_CELLS}; use a projected method, or thin the data"
+            f"y has {data.y.size} cells, and with the bias integrated out a matrix of that size would be needed{when}: "
+            f"this method takes at most {most}; use a projected method, or thin the data"
         )
     residual = stand_ins(data.x, problem.span, problem.complete_y - problem.fit, data.observed)
     own = prior_for(problem, prior)
@@ -83,34 +83,35 @@ def gaussian_bias(problem: Problem, prior: GP, nodes: Array) -> OutcomesBias:
     )
 
 
-def sample(problem: Problem, plan: Plan, marginal: Marginal, bias: OutcomesBias | None, **fields: Any) -> Draws:
-    """Draw theta from its marginal posterior and the bias given theta; ``fields`` are further ones of ``Draws``."""
-    return _Run(problem, plan, marginal, bias).draws(fields)
+class FixedNoiseRun:
+    """Draws of theta from its marginal posterior and of the bias given theta."""
 
-
-class _Run:
-    def __init__(self, problem: Problem, plan: Plan, marginal: Marginal, bias: OutcomesBias | None) -> None:
+    def __init__(
+        self, problem: Problem, plan: Plan, marginal: Marginal, bias: OutcomesBias | None, kernel: Kernel
+    ) -> None:
         self._problem, self._plan, self._marginal, self._bias = problem, plan, marginal, bias
+        self._root = None if marginal.evidence is None else matrix_root(marginal.evidence)
         self._y = problem.whiten(problem.complete_y)
         cells = self._y.size
-        if marginal.root is None:
+        if self._root is None:
             noise = problem.noise
             precision = noise.precision if noise.coupled else np.einsum("nii->ni", noise.precision)
             self._model = ThetaModel(problem.parameters, self._simulated, self._gradient, precision)
             self._offset = self._y
         else:
             # the simulator itself comes along, with weight zero: the bias is drawn from it
-            rows = np.vstack([marginal.root, np.eye(cells)])
-            weights = np.concatenate([np.ones(len(marginal.root)), np.zeros(cells)])
+            rows = np.vstack([self._root, np.eye(cells)])
+            weights = np.concatenate([np.ones(len(self._root)), np.zeros(cells)])
             self._model = self._combined(rows, weights)
             if marginal.extra is not None:
                 own = marginal.extra
                 self._model = self._model._replace(extra=lambda theta, model: own(theta, self._residual(model)))
-            self._offset = np.concatenate([marginal.root @ self._y.ravel(), np.zeros(cells)])[:, None]
+            self._offset = np.concatenate([self._root @ self._y.ravel(), np.zeros(cells)])[:, None]
         tilde = problem.theta_tilde
-        self._kernel, self._kept = Laplace(), Kept(plan, problem)
-        self._tuning = self._tuned(self._kernel.tune(self._model, tilde), tilde)
-        starts = dispersed_starts(self._model, tilde, plan.rngs, self._tuning.root)
+        self._kernel, self._kept = kernel, Kept(plan, problem)
+        self._tuning = self._tuned(kernel.tune(self._model, tilde), tilde)
+        root = self._tuning.root if isinstance(self._tuning, LaplaceTuning) else None
+        starts = dispersed_starts(self._model, tilde, plan.rngs, root)
         self._state = self._model.state(starts)
         self._target = Conditional(self._model, np.broadcast_to(self._offset, (len(starts), *self._offset.shape)))
 
@@ -137,12 +138,12 @@ class _Run:
     def draws(self, fields: dict[str, Any]) -> Draws:
         run_chains(self, self._plan.warmup, self._plan.draws)
         samplers = [] if self._bias is None else self._bias.samplers
-        notes = RunNotes(self._tuning.steps, bias=tuple(sampler.findings() for sampler in samplers))
+        notes = RunNotes(inner_steps(self._tuning), bias=tuple(sampler.findings() for sampler in samplers))
         return self._kept.finish(samplers=samplers, notes=notes, **fields)
 
     def step(self) -> tuple[Array, Array]:
         self._state, self._info = self._kernel.step(self._plan.rngs, self._tuning, self._state, self._target)
-        return self._state.theta, self._info.acceptance
+        return self._state.theta, self._info.tuned
 
     def adapt(self, *window: Array) -> None:
         thetas, acceptance = window
@@ -156,11 +157,11 @@ class _Run:
         self._kept.add(s, theta, self._y - residual, drawn.bias, **stats)
         self._kept.add_record(drawn.records)
 
-    def _tuned(self, tuning: LaplaceTuning, pivot: Array) -> LaplaceTuning:
+    def _tuned(self, tuning: Any, pivot: Array) -> Any:
         """The tuning with the proposal that knows ``extra``: its centre does not depend on the draws."""
-        if self._marginal.proposal_rows is None or self._marginal.root is None:
+        if self._marginal.proposal_rows is None or self._root is None or not isinstance(tuning, LaplaceTuning):
             return tuning
-        rows = np.vstack([self._marginal.root, self._marginal.proposal_rows(pivot)])
+        rows = np.vstack([self._root, self._marginal.proposal_rows(pivot)])
         own = linearised(self._combined(rows, np.ones(len(rows))), pivot)
         centre = own.centre + own.gain @ (rows @ self._y.ravel())
         gain = np.zeros((len(pivot), len(self._offset)))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..arrays import Array
+from ..kernels import Kernel, Laplace
+from ..kernels.base import require_kernel
 from ..problem.problem import Problem
 from .base import Draws, ListedMethod, Plan, listed
-from .marginal import DrawnBias, Marginal, require_fixed_noise, sample
+from .marginal import DrawnBias, Marginal
+from .marginal_sampled import sample
 
 
 @listed
@@ -19,14 +22,24 @@ class NoBias(ListedMethod):
     """theta | y with y - f(theta) ~ N(0, noise).
 
     Where the simulator is wrong, the answer is confidently wrong: it depends on where the data happen to lie, and the
-    interval knows of the noise only. The least-squares fit without priors is ``problem.theta_tilde``.
+    interval knows of the noise only. With ``noise_cov="sample"`` the noise grows to what the simulator leaves. The best
+    fit is ``problem.theta_tilde``.
+
+    Parameters
+    ----------
+    kernel
+        How theta is drawn, see ``orthocal.kernels``.
     """
 
     kind: ClassVar[str] = "none"
 
+    kernel: Kernel = field(default_factory=Laplace)
+
+    def __post_init__(self) -> None:
+        require_kernel(self.kernel)
+
     def run(self, problem: Problem, plan: Plan) -> Draws:
-        require_fixed_noise(problem)
-        return sample(problem, plan, Marginal(None, _none), None)
+        return sample(problem, plan, lambda precision: Marginal(None, _none), None, self.kernel)
 
     def words(self) -> str:
         return (
@@ -35,7 +48,7 @@ class NoBias(ListedMethod):
         )
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": self.kind}
+        return {"kind": self.kind, "kernel": self.kernel.describe()}
 
 
 def _none(rngs: list[np.random.Generator], theta: Array, residual: Array) -> DrawnBias:

@@ -16,6 +16,11 @@ from ..problem.noise import Noise, observed_precision
 Rngs = list[np.random.Generator]
 
 
+def freedom(q: int) -> int:
+    """Degrees of freedom of the prior of q outcomes' covariance: it counts as about three more rows for one outcome."""
+    return q + 2
+
+
 class NoiseSampler:
     """Draws of the precision of the whitened noise, (q, q), one a chain."""
 
@@ -34,11 +39,11 @@ class NoiseSampler:
 
     def draw(self, rngs: Rngs, errors: Array) -> Array:
         """The precision given the errors of all rows, (c, n, q)."""
-        freedom = self._q + 2 + int(self._seen.sum())
+        known = freedom(self._q) + int(self._seen.sum())
         seen = errors[:, self._seen]
         scale = np.linalg.inv(np.eye(self._q) + np.einsum("cnk,cnl->ckl", seen, seen))
         drawn = [
-            np.reshape(wishart.rvs(freedom, one, random_state=rng), (self._q, self._q))
+            np.reshape(wishart.rvs(known, one, random_state=rng), (self._q, self._q))
             for rng, one in zip(rngs, scale, strict=True)
         ]
         return np.stack(drawn)

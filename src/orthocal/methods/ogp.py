@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Array, BoolArray, matrix_root
+from ..arrays import Array, BoolArray
 from ..bias import GP
 from ..bias.outcomes import OutcomesBias
 from ..errors import InputError, NonFiniteError
+from ..kernels import Kernel, Laplace
+from ..kernels.base import require_kernel
 from ..problem.problem import Problem
 from .base import CLOSEST, Draws, ListedMethod, Plan, listed
 from .expansion import second_differences
-from .marginal import DrawnBias, Marginal, gaussian_bias, sample
+from .marginal import DrawnBias, Marginal, gaussian_bias
+from .marginal_sampled import sample
 
 #: with a larger share of draws at other stationary points there is no posterior to speak of
 MOST_MAXIMA = 0.9
@@ -40,6 +44,8 @@ class OGP(ListedMethod):
     ----------
     nu, sd, lengthscale
         Of the bias before the constraint, as for ``oc.bias.GP``.
+    kernel
+        How theta is drawn, see ``orthocal.kernels``.
     """
 
     kind: ClassVar[str] = "ogp"
@@ -47,22 +53,19 @@ class OGP(ListedMethod):
     nu: float = 1.5
     sd: float | None = None
     lengthscale: Any = None
+    kernel: Kernel = field(default_factory=Laplace)
 
     def __post_init__(self) -> None:
         self._prior()
+        require_kernel(self.kernel)
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
         # an error about the parameters comes before any long work
         _ = problem.sensitivity
         bias = gaussian_bias(problem, self._prior(), problem.rule.nodes)
         constraint = _Constraint(problem, bias)
-        marginal = Marginal(
-            matrix_root(constraint.joint.evidence_precision()),
-            constraint.draw_bias,
-            constraint.log_density,
-            constraint.proposal_rows,
-        )
-        return only_minima(sample(problem, plan, marginal, bias, nodes_drawn=True), plan.rngs)
+        drawn = sample(problem, plan, lambda rows: constraint.at(rows).marginal(), bias, self.kernel, nodes_drawn=True)
+        return only_minima(drawn, plan.rngs)
 
     def words(self) -> str:
         return (
@@ -71,7 +74,7 @@ class OGP(ListedMethod):
         )
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": self.kind, "bias": self._prior().describe()}
+        return {"kind": self.kind, "bias": self._prior().describe(), "kernel": self.kernel.describe()}
 
     def _prior(self) -> GP:
         return GP(self.nu, self.sd, self.lengthscale)
@@ -82,17 +85,33 @@ class _Constraint:
 
     def __init__(self, problem: Problem, bias: OutcomesBias) -> None:
         self._problem, self._bias = problem, bias
-        self.joint = bias.joint()
         n, m, q = problem.data.n, len(problem.rule.nodes), problem.data.q
-        # at the nodes, node by node: F of Cov(b | y) = F F', the prior's L, and the gain of E(b | y)
-        self._factor = bias.in_order(self.joint.factors_at_points())[n:].reshape(m * q, -1)
-        self._gain = bias.in_order(self.joint.gains_at_points())[n:].reshape(m * q, -1)
+        self._given(None)
         self._root = bias.prior_root()[n:].reshape(m * q, -1)
         self._weighted = problem.rule.weights[:, None, None] * problem.metric
         self._known: dict[bytes, Array] = {}
         # about a posterior sd: the reach of second differences
         self._reach = np.sqrt(np.diag(np.linalg.inv(n * problem.sensitivity.gram)))
         self._linear = not self._second_differences(problem.theta_tilde).any()
+
+    def _given(self, precision: Array | None) -> None:
+        """At the nodes, node by node: F of Cov(b | y) = F F', and the gain of E(b | y)."""
+        self.joint = self._bias.joint(None, precision)
+        cells, n = self._problem.rule.nodes.shape[0] * self._problem.data.q, self._problem.data.n
+        self._factor = self._bias.in_order(self.joint.factors_at_points())[n:].reshape(cells, -1)
+        self._gain = self._bias.in_order(self.joint.gains_at_points())[n:].reshape(cells, -1)
+
+    def at(self, precision: Array | None) -> _Constraint:
+        """The same with another precision of the rows' noise, (n, q, q)."""
+        if precision is None:
+            return self
+        other = copy(self)
+        other._given(precision)
+        return other
+
+    def marginal(self) -> Marginal:
+        """Theta's marginal posterior."""
+        return Marginal(self.joint.evidence_precision(), self.draw_bias, self.log_density, self.proposal_rows)
 
     def columns(self, theta: Array) -> Array:
         """A at theta (c, p), (c, m q, p), scaled to gradients of length one: their length does not matter."""

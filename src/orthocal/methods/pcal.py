@@ -9,13 +9,14 @@ import numpy as np
 
 from ..arrays import Array, BoolArray
 from ..bias import GP
-from ..bias.outcomes import OutcomesBias, stand_ins
+from ..bias.outcomes import OutcomesBias, OutcomesState, stand_ins
 from ..errors import InputError, NonFiniteError
+from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from ..progress import progress_bar
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed
 from .kept import Kept
-from .marginal import require_fixed_noise
+from .noise_sample import NoiseSampler
 
 #: Gauss-Newton steps, and halvings of one, before a draw is taken as it is
 MOST_STEPS, MOST_HALVINGS = 50, 8
@@ -47,29 +48,27 @@ class PCAL(ListedMethod):
         self._prior()
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
-        require_fixed_noise(problem)
         # an error about the parameters comes before any long work
         _ = problem.sensitivity
         process = self._process(problem)
         kept = Kept(plan, problem)
-        y = problem.whiten(problem.complete_y)
         chains = len(plan.rngs)
         each = max(1, BATCH // chains)
         impossible: list[BoolArray] = []
+        real = _Process(problem, process, plan)
         for start in progress_bar(range(0, plan.draws, each), "sampling"):
             count = min(each, plan.draws - start)
-            residual = np.broadcast_to(y, (count * chains, *y.shape))
-            state, drawn = process.draw(plan.rngs * count, None, residual)
+            drawn, records, others = real.draws(count)
             theta, loss, barred = closest(problem, drawn[:, problem.data.n :])
             impossible.append(barred.reshape(count, chains).T)
             model = problem.whiten(problem.simulator.batch(problem.data.x, theta))
-            records = process.records(state)
             for s in range(count):
                 rows = slice(s * chains, (s + 1) * chains)
                 bias = drawn[rows, : problem.data.n] - model[rows]
                 lp, accepted = -0.5 * loss[rows], np.ones(chains)
                 kept.add(start + s, theta[rows], model[rows], bias, lp=lp, acceptance_rate=accepted)
                 kept.add_record({name: value[rows] for name, value in records.items()})
+                kept.add_other(**{name: value[rows] for name, value in others.items()})
         notes = RunNotes(bias=tuple(sampler.findings() for sampler in process.samplers))
         draws = kept.finish(samplers=process.samplers, notes=notes, nodes_drawn=True, drawn=Drawn.PROCESS)
         return only_possible(draws, np.concatenate(impossible, axis=1), plan.rngs)
@@ -110,6 +109,39 @@ def only_possible(draws: Draws, impossible: BoolArray, rngs: list[np.random.Gene
         own[barred] = rng.choice(np.flatnonzero(~barred), int(barred.sum()))
     notes = replace(draws.notes, impossible=1 - share, weighted_draws=float((~impossible).sum()))
     return replace(draws.taken(rows), notes=notes)
+
+
+class _Process:
+    """Draws of y_R given y: independent ones, or a chain where the noise is sampled."""
+
+    def __init__(self, problem: Problem, process: OutcomesBias, plan: Plan) -> None:
+        self._process, self._rngs = process, plan.rngs
+        self._y = problem.whiten(problem.complete_y)
+        self._noise = NoiseSampler(problem.noise) if problem.noise.source is NoiseSource.SAMPLED else None
+        if self._noise is not None:
+            self._precision = self._noise.start(len(plan.rngs))
+            self._state: OutcomesState | None = None
+            for _ in range(plan.warmup):
+                self._step(self._noise)
+
+    def draws(self, count: int) -> tuple[Array, dict[str, Array], dict[str, Array]]:
+        """For ``count`` draws of every chain: y_R at data and nodes, what predictions need, and Sigma_F if sampled."""
+        if self._noise is None:
+            each = np.broadcast_to(self._y, (count * len(self._rngs), *self._y.shape))
+            state, drawn = self._process.draw(self._rngs * count, None, each)
+            return drawn, self._process.records(state), {}
+        steps = [self._step(self._noise) for _ in range(count)]
+        drawn, noise_cov = (np.concatenate([step[k] for step in steps]) for k in (0, 2))
+        records = {name: np.concatenate([step[1][name] for step in steps]) for name in steps[0][1]}
+        return drawn, records, {"noise_cov": noise_cov}
+
+    def _step(self, noise: NoiseSampler) -> tuple[Array, dict[str, Array], Array]:
+        """y_R given the noise, then the noise given y_R."""
+        before = np.zeros((len(self._rngs), *self._y.shape)) if self._state is None else self._state.bias
+        y = before + noise.completed(self._rngs, self._y - before, self._precision)
+        self._state, drawn = self._process.draw(self._rngs, self._state, y, self._precision)
+        self._precision = noise.draw(self._rngs, y - self._state.bias)
+        return drawn, self._process.records(self._state), noise.covariance(self._precision)
 
 
 def closest(problem: Problem, target: Array) -> tuple[Array, Array, BoolArray]:

@@ -16,7 +16,7 @@ from ..bias.base import ListedPrior
 from ..bias.outcomes import OutcomesBias, OutcomesState, stand_ins
 from ..errors import InputError
 from ..kernels import Kernel, Laplace
-from ..kernels.base import Conditional, ThetaModel, ThetaState, at_middle, dispersed_starts
+from ..kernels.base import Conditional, ThetaModel, ThetaState, at_middle, dispersed_starts, require_kernel
 from ..kernels.laplace import LaplaceTuning
 from ..kernels.memory import Centre, Trace
 from ..kernels.warmup import run_chains
@@ -61,8 +61,7 @@ class Projected(ListedMethod):
             raise InputError(f"bias={self.bias!r}: give a prior on the bias, for instance oc.bias.GP(nu=1.5)")
         if self.projection not in ("functional", "finite"):
             raise InputError(f'projection={self.projection!r}: give "functional" or "finite"')
-        if not isinstance(self.kernel, Kernel):
-            raise InputError(f"kernel={self.kernel!r}: give a theta kernel, for instance oc.kernels.Laplace()")
+        require_kernel(self.kernel)
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
         # an error about the parameters comes before any long work
@@ -169,7 +168,7 @@ class _Run:
         self._before = self._state.theta
         kernel = self._method.kernel
         self._state, self._info = kernel.step(self._plan.rngs, self._tuning, self._state, self._target)
-        return self._state.theta, self._info.acceptance
+        return self._state.theta, self._info.tuned
 
     def adapt(self, *window: Array) -> None:
         thetas, acceptance = window

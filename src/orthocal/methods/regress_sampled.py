@@ -12,6 +12,7 @@ from scipy.linalg import solve_triangular
 
 from ..arrays import Array
 from ..bias import GP
+from ..bias.base import BiasSampler
 from ..kernels.warmup import run_chains
 from ..problem.problem import Problem
 from .base import Plan
@@ -35,6 +36,7 @@ class _SampledRegression:
         self._walks = Walks(self._outcomes, plan.rngs)
         self._beta: Array = np.zeros((len(plan.rngs), problem.parameters.p))
         self._kept: list[tuple[Array, Array, Array, Array]] = []
+        self._noise: list[Array] = []
         self._records: list[dict[str, Array]] = []
 
     def step(self) -> tuple[Array, Array]:
@@ -56,6 +58,9 @@ class _SampledRegression:
         self._records.append(record)
         accepted = self._accepted.mean(axis=1)
         self._kept.append((np.stack(columns, axis=-1), self._beta, self._walks.log_values(), accepted))
+        precision = self._walks.noise_precision()
+        if precision is not None:
+            self._noise.append(precision)
 
     def _left(self) -> Array:
         """z - G beta, (c, q, n)."""
@@ -84,5 +89,7 @@ class _SampledRegression:
             outcome.sampler.summarise(log_values[:, :, k], outcome.prior.free)
             stats |= outcome.named(k, log_values[:, :, k])
         records = {name: np.stack([one[name] for one in self._records], axis=1) for name in self._records[0]}
-        free = Regressed.of(self._linear, values, beta, records, [outcome.sampler for outcome in self._outcomes], stats)
+        noise = np.stack(self._noise, axis=1) if self._noise else None
+        samplers: list[BiasSampler] = [outcome.sampler for outcome in self._outcomes]
+        free = Regressed.of(self._linear, values, beta, records, samplers, stats, noise)
         return with_prior(self._linear, free, self._plan.rngs)

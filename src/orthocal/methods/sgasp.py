@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import matrix_root
 from ..bias import GP
 from ..bias.gp import GPSampler
 from ..errors import InputError
+from ..kernels import Kernel, Laplace
+from ..kernels.base import require_kernel
 from ..problem.problem import Problem
 from .base import Draws, ListedMethod, Plan, listed
 from .ko import free_bias
-from .marginal import Marginal, gaussian_bias, sample
+from .marginal import gaussian_bias
+from .marginal_sampled import sample
 
 
 @listed
@@ -31,6 +33,8 @@ class SGaSP(ListedMethod):
         Of the bias before it is scaled, as for ``oc.bias.GP``.
     scale
         lambda; None for the square root of n.
+    kernel
+        How theta is drawn, see ``orthocal.kernels``.
     """
 
     kind: ClassVar[str] = "sgasp"
@@ -40,9 +44,11 @@ class SGaSP(ListedMethod):
     sd: float | None = None
     lengthscale: Any = None
     scale: float | None = None
+    kernel: Kernel = field(default_factory=Laplace)
 
     def __post_init__(self) -> None:
         self._prior()
+        require_kernel(self.kernel)
         if self.scale is not None and not 0 < self.scale < np.inf:
             raise InputError(f"scale={self.scale}: lambda is a positive number, or None")
 
@@ -51,9 +57,8 @@ class SGaSP(ListedMethod):
         n = problem.data.n
         scale = np.sqrt(n) if self.scale is None else self.scale
         sds = np.array([sampler.sd for sampler in bias.samplers if isinstance(sampler, GPSampler)])
-        joint = bias.joint(pull=scale / (n * sds**2))
-        marginal = Marginal(matrix_root(joint.evidence_precision()), free_bias(bias, joint))
-        return sample(problem, plan, marginal, bias)
+        pull = scale / (n * sds**2)
+        return sample(problem, plan, lambda precision: free_bias(bias, bias.joint(pull, precision)), bias, self.kernel)
 
     def words(self) -> str:
         return (
@@ -62,7 +67,8 @@ class SGaSP(ListedMethod):
         )
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": self.kind, "bias": self._prior().describe(), "scale": self.scale}
+        described = {"kind": self.kind, "bias": self._prior().describe(), "scale": self.scale}
+        return {**described, "kernel": self.kernel.describe()}
 
     def _prior(self) -> GP:
         return GP(self.nu, self.sd, self.lengthscale)

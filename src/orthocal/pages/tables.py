@@ -12,7 +12,8 @@ def summary_rows(summary: pd.DataFrame) -> list[dict[str, str]]:
     """One row a parameter, as texts: name, mean, sd, lower, upper, ess, rhat."""
     rows = []
     for name, row in summary.iterrows():
-        error = float(row["sd"] / np.sqrt(row["ess_bulk"]))
+        # chains that never moved are worth no draws
+        error = float(row["sd"] / np.sqrt(row["ess_bulk"])) if row["ess_bulk"] > 0 else 0.0
         digits = int(np.clip(-np.floor(np.log10(error)), 0, 10)) if error > 0 else 4
         number = f"{{:.{digits}f}}" if abs(row["mean"]) < 1e6 and error > 1e-9 else "{:.6g}"
         lower, upper = (column for column in summary.columns if str(column).startswith("eti"))

@@ -11,6 +11,7 @@ from ..findings import Finding, Findings, Level
 from ..methods.base import KINDS
 from ..problem.noise import NoiseSource
 from ..projection import ProjectionKind
+from .mixing import ESS_LIMIT, mixing
 from .notes import Notes
 from .outcome_findings import errors_in_x, impossible_observations
 from .outputs import output_findings
@@ -35,7 +36,6 @@ MISFIT_LIMIT = 200.0
 HELD_LIMIT = 1.0
 #: noise whose correlation matrix has a smaller eigenvalue is nearly singular
 SINGULAR_LIMIT = 0.02
-RHAT_LIMIT, ESS_LIMIT = 1.01, 400
 #: share of theta steps that may pass without any accepted proposal
 STUCK_LIMIT = 0.05
 #: what the simulator's curvature may change of the sds: beyond the first a note, then a problem
@@ -53,7 +53,7 @@ def findings(record: Record) -> Findings:
         _sensitivity,
         _quadrature,
         _minima,
-        _mixing,
+        mixing,
         _theta_step,
         identified,
         allowed,
@@ -224,16 +224,6 @@ def _held(record: Record) -> Iterator[Finding]:
     if held:
         message = f"without the priors, least squares would have {', '.join(held)}: there the data say little"
         yield Finding("note", "best fit", message)
-
-
-def _mixing(record: Record, notes: Notes) -> Iterator[Finding]:
-    table = record.summary()
-    rhat, size = float(table["r_hat"].max()), float(table[["ess_bulk", "ess_tail"]].min().min())
-    message = f"R-hat at most {rhat:.3f}, effective sample size at least {size:.0f}"
-    if rhat < RHAT_LIMIT and size > ESS_LIMIT:
-        yield Finding("fine", "mixing", message)
-    else:
-        yield Finding("problem", "mixing", message, "run longer: more draws, and more warmup if R-hat is above 1.01")
 
 
 def _theta_step(record: Record, notes: Notes) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ import pandas as pd
 import xarray as xr
 from scipy.spatial import cKDTree
 
-from ..arrays import Array, IntArray
+from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError
 from ..methods.base import Drawn, Draws, Method
 from ..problem.constraint import OPAQUE, Constraint
@@ -121,6 +121,13 @@ class Record:
     def theta(self) -> Array:
         """The draws of theta, (c, s, p)."""
         return np.stack([self.values("posterior", name) for name in self.variables], axis=-1)
+
+    @property
+    def standing(self) -> BoolArray:
+        """Which chains of which parameters never moved, (c, p)."""
+        size = np.abs(self.theta).max(axis=1)
+        # a difference in the last digit is no move
+        return np.asarray(np.ptp(self.theta, axis=1) <= 1e-14 * size)
 
     @property
     def x(self) -> Array:
@@ -261,15 +268,22 @@ class Record:
         )
 
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
-        """One row a parameter: mean, sd, equal-tailed interval, effective sample sizes and R-hat."""
+        """One row a parameter: mean, sd, equal-tailed interval, effective sample sizes and R-hat.
+
+        Where a chain never moved, its draws are worth nothing: the sizes are 0 and R-hat is infinite.
+        """
         from arviz_stats import summary
 
         if not 0 < interval < 1:
             raise InputError(f"interval={interval}: give its probability, between 0 and 1")
-        # constant draws have no R-hat: NaN says so, a warning would not help
+        # of constant draws R-hat is 0 / 0: a warning would not help
         with np.errstate(divide="ignore", invalid="ignore"):
             table: pd.DataFrame = summary(
                 self.data, var_names=list(self.variables), ci_prob=interval, ci_kind="eti", round_to="none"
             )
         table.index = pd.Index(self.parameter_names, name="parameter")
-        return table.drop(columns=["mcse_mean", "mcse_sd"]).astype(float)
+        table = table.drop(columns=["mcse_mean", "mcse_sd"]).astype(float)
+        still = self.standing.any(axis=0)
+        table.loc[still, ["ess_bulk", "ess_tail"]] = 0.0
+        table.loc[still, "r_hat"] = np.inf
+        return table
