@@ -17,7 +17,7 @@ from ..bias import GP
 from ..bias.outcomes import OutcomesBias, stand_ins
 from ..errors import InputError
 from ..kernels import Kernel
-from ..kernels.base import Conditional, ThetaModel, at_middle, dispersed_starts
+from ..kernels.base import Conditional, ThetaModel, dispersed_starts
 from ..kernels.laplace import LaplaceTuning, inner_steps, linearised
 from ..kernels.warmup import run_chains
 from ..problem.noise import NoiseSource
@@ -51,14 +51,11 @@ class Marginal(NamedTuple):
     extra
         What comes to the log density of theta beside prior and likelihood, (c,), from theta (c, p) and the residual
         (c, n, q), whitened.
-    proposal_rows
-        For a pivot (p,): further rows C, (r, n q), such that C (y - f) ~ N(0, I) describes ``extra`` near it.
     """
 
     evidence: Array | None
     draw_bias: Callable[[list[np.random.Generator], Array, Array], DrawnBias]
     extra: Callable[[Array, Array], Array] | None = None
-    proposal_rows: Callable[[Array], Array] | None = None
 
 
 #: the marginal posterior given the rows' precision (n, q, q), or given that of the problem's noise
@@ -109,9 +106,10 @@ class FixedNoiseRun:
             self._offset = np.concatenate([self._root @ self._y.ravel(), np.zeros(cells)])[:, None]
         tilde = problem.theta_tilde
         self._kernel, self._kept = kernel, Kept(plan, problem)
-        self._tuning = self._tuned(kernel.tune(self._model, tilde), tilde)
-        root = self._tuning.root if isinstance(self._tuning, LaplaceTuning) else None
-        starts = dispersed_starts(self._model, tilde, plan.rngs, root)
+        if marginal.kernel is not None and self._root is not None:
+            self._kernel = marginal.kernel(self._root)
+        self._tuning = self._tuned(self._kernel.tune(self._model, tilde), tilde)
+        starts = dispersed_starts(self._model, tilde, plan.rngs, getattr(self._tuning, "root", None))
         self._state = self._model.state(starts)
         self._target = Conditional(self._model, np.broadcast_to(self._offset, (len(starts), *self._offset.shape)))
 
@@ -147,8 +145,7 @@ class FixedNoiseRun:
 
     def adapt(self, *window: Array) -> None:
         thetas, acceptance = window
-        tuning = self._kernel.adapt(self._tuning, self._model, thetas, acceptance)
-        self._tuning = at_middle(lambda pivot: self._tuned(tuning, pivot), self._problem.parameters, thetas)
+        self._tuning = self._kernel.adapt(self._tuning, self._model, thetas, acceptance)
 
     def keep(self, s: int) -> None:
         theta, residual = self._state.theta, self._residual(self._state.model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -9,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Array, BoolArray
+from ..arrays import Array
 from ..bias import GP
 from ..bias.outcomes import OutcomesBias
 from ..errors import InputError, NonFiniteError
@@ -17,14 +18,18 @@ from ..kernels import Kernel, Laplace
 from ..kernels.base import require_kernel
 from ..problem.problem import Problem
 from .base import CLOSEST, Draws, ListedMethod, Plan, listed
+from .delayed import AtNodes, Delayed
 from .expansion import second_differences
+from .gradients import Gradients
 from .marginal import DrawnBias, Marginal, gaussian_bias
 from .marginal_sampled import sample
 
 #: with a larger share of draws at other stationary points there is no posterior to speak of
 MOST_MAXIMA = 0.9
-#: gradients at the nodes that are kept
-REMEMBERED = 100
+#: a smallest eigenvalue of the Hessian is sure where it is so many times its error from zero, and this more
+SURE, MARGIN = 4.0, 0.02
+#: posterior sds, roughly, from which on a bound does not matter: the bias widens the posterior
+POSTERIOR_REACH = 20.0
 
 
 @listed
@@ -63,8 +68,12 @@ class OGP(ListedMethod):
         # an error about the parameters comes before any long work
         _ = problem.sensitivity
         bias = gaussian_bias(problem, self._prior(), problem.rule.nodes)
-        constraint = _Constraint(problem, bias)
-        drawn = sample(problem, plan, lambda rows: constraint.at(rows).marginal(), bias, self.kernel, nodes_drawn=True)
+        constraint = _Constraint(problem, bias, len(plan.rngs))
+        # slice sampling at a bound cannot be gone backwards, as the steps of a delayed acceptance must be
+        delayed = self.kernel == Laplace() and not constraint.near_bound()
+        drawn = sample(
+            problem, plan, lambda rows: constraint.at(rows).marginal(delayed), bias, self.kernel, nodes_drawn=True
+        )
         return only_minima(drawn, plan.rngs)
 
     def words(self) -> str:
@@ -83,13 +92,13 @@ class OGP(ListedMethod):
 class _Constraint:
     """A'b = 0 at the nodes, where A depends on theta."""
 
-    def __init__(self, problem: Problem, bias: OutcomesBias) -> None:
+    def __init__(self, problem: Problem, bias: OutcomesBias, chains: int) -> None:
         self._problem, self._bias = problem, bias
         n, m, q = problem.data.n, len(problem.rule.nodes), problem.data.q
         self._given(None)
         self._root = bias.prior_root()[n:].reshape(m * q, -1)
         self._weighted = problem.rule.weights[:, None, None] * problem.metric
-        self._known: dict[bytes, Array] = {}
+        self._gradients = Gradients(problem, chains)
         # about a posterior sd: the reach of second differences
         self._reach = np.sqrt(np.diag(np.linalg.inv(n * problem.sensitivity.gram)))
         self._linear = not self._second_differences(problem.theta_tilde).any()
@@ -109,53 +118,93 @@ class _Constraint:
         other._given(precision)
         return other
 
-    def marginal(self) -> Marginal:
-        """Theta's marginal posterior."""
-        return Marginal(self.joint.evidence_precision(), self.draw_bias, self.log_density, self.proposal_rows)
+    def near_bound(self) -> bool:
+        """Whether a bound of the support is within the reach of the posterior."""
+        parameters, tilde = self._problem.parameters, self._problem.theta_tilde
+        room = np.minimum(tilde - parameters.lower, parameters.upper - tilde)
+        return bool((room < POSTERIOR_REACH * self._reach).any())
 
-    def columns(self, theta: Array) -> Array:
-        """A at theta (c, p), (c, m q, p), scaled to gradients of length one: their length does not matter."""
-        gradient = np.stack([self._gradient(one) for one in theta])
+    def marginal(self, delayed: bool) -> Marginal:
+        """Theta's marginal posterior, with a theta step of its own where acceptance may be delayed."""
+        evidence = self.joint.evidence_precision()
+        kernel = self.kernel if delayed else None
+        return Marginal(evidence, self.draw_bias, self.log_density, self.proposal_rows, kernel)
+
+    def kernel(self, root: Array) -> Delayed:
+        """The theta step, for outcomes ``root`` f with f at their end."""
+        problem, (n, q) = self._problem, self._problem.data.y.shape
+        y = problem.whiten(problem.complete_y)
+
+        def gradient(theta: Array) -> Array:
+            return self._gradients.at(theta).reshape(-1, len(theta))
+
+        def rows(gradient: Array) -> tuple[Array, Array]:
+            A = self._columns(gradient.reshape(1, -1, q, gradient.shape[1]))
+            C = np.linalg.solve(_triangles(self._factor, A)[0].T, A[0].T @ self._gain)
+            return np.hstack([np.zeros((len(C), len(root))), C]), C @ y.ravel()
+
+        nodes = AtNodes(
+            lambda theta: self._at_nodes(theta).reshape(len(theta), -1),
+            gradient,
+            lambda basis: self._expanded_density(basis, y.ravel()),
+            rows,
+        )
+        offset = np.concatenate([root @ y.ravel(), np.zeros(n * q)])[:, None]
+        return Delayed(nodes, offset, self._reach)
+
+    def _at_nodes(self, theta: Array) -> Array:
+        """T f at the nodes for theta (c, p), (c, m, q)."""
+        return self._problem.whiten(self._problem.simulator.batch(self._problem.rule.nodes, theta))
+
+    def _columns(self, gradient: Array) -> Array:
+        """A, (c, m q, p), from gradients (c, m, q, p), scaled to length one: their length does not matter."""
         A = np.einsum("mkl,cmlp->cmkp", self._weighted, gradient)
         lengths = np.sqrt(np.einsum("cmkp,cmkp->cp", gradient, A))[:, None]
-        return np.asarray(A.reshape(len(theta), -1, A.shape[3]) / np.where(lengths > 0, lengths, 1.0))
-
-    def _gradient(self, theta: Array) -> Array:
-        """T df/dtheta at the nodes; a theta is asked for again when its bias is drawn."""
-        key = theta.tobytes()
-        if key not in self._known:
-            if len(self._known) > REMEMBERED:
-                self._known.clear()
-            self._known[key] = self._problem.whitened_gradient(self._problem.rule.nodes, theta)
-        return self._known[key]
-
-    def _has_gradient(self, theta: Array) -> bool:
-        """A theta beside which the simulator fails on all sides is as impossible as one where it fails."""
-        try:
-            self._gradient(theta)
-        except NonFiniteError:
-            return False
-        return True
+        return np.asarray(A.reshape(len(gradient), -1, A.shape[3]) / np.where(lengths > 0, lengths, 1.0))
 
     def log_density(self, theta: Array, residual: Array) -> Array:
-        """log p(A'b = 0 | y) - log p(A'b = 0) for theta (c, p) and the residual (c, n, q), (c,)."""
+        """log p(A'b = 0 | y) - log p(A'b = 0) for theta (c, p) and the residual (c, n, q), (c,); -inf where f fails."""
         density = np.full(len(theta), -np.inf)
-        works: BoolArray = np.asarray(np.isfinite(residual).all(axis=(1, 2)))
-        works[works] = [self._has_gradient(one) for one in theta[works]]
-        if works.any():
-            A = self.columns(theta[works])
-            prior, posterior = (_triangles(root, A) for root in (self._root, self._factor))
-            # E(A'b | y), and in units of its spread
-            mean = np.einsum("cmp,cm->cp", A, residual[works].reshape(len(A), -1) @ self._gain.T)
-            scaled = np.linalg.solve(np.swapaxes(posterior, 1, 2), mean[..., None])[..., 0]
-            with np.errstate(divide="ignore"):
-                sizes = [np.log(np.abs(np.einsum("cpp->cp", triangle))) for triangle in (prior, posterior)]
-            density[works] = np.sum(sizes[0] - sizes[1], axis=1) - 0.5 * np.sum(scaled**2, axis=1)
+        known = {c: self._gradients.at(theta[c]) for c in np.flatnonzero(np.isfinite(residual).all(axis=(1, 2)))}
+        works = [c for c, gradient in known.items() if np.isfinite(gradient).all()]
+        if works:
+            density[works] = self._density(np.stack([known[c] for c in works]), residual[works])
+        return density
+
+    def _density(self, gradient: Array, residual: Array) -> Array:
+        """The same from gradients (c, m, q, p)."""
+        A = self._columns(gradient)
+        prior, posterior = (_triangles(root, A) for root in (self._root, self._factor))
+        # E(A'b | y), and in units of its spread
+        mean = np.einsum("cmp,cm->cp", A, residual.reshape(len(A), -1) @ self._gain.T)
+        scaled = np.linalg.solve(np.swapaxes(posterior, 1, 2), mean[..., None])[..., 0]
+        with np.errstate(divide="ignore"):
+            sizes = [np.log(np.abs(np.einsum("cpp->cp", triangle))) for triangle in (prior, posterior)]
+        return np.asarray(np.sum(sizes[0] - sizes[1], axis=1) - 0.5 * np.sum(scaled**2, axis=1))
+
+    def _expanded_density(self, basis: Array, y: Array) -> Callable[[Array, Array], Array]:
+        """The same where the gradients are ``basis`` (m q, r) J, as a function of J (c, r, p) and outcomes that end
+        with f: matrices of size r are enough."""
+        m, q = len(self._weighted), self._weighted.shape[1]
+        weighted = np.einsum("mkl,mlr->mkr", self._weighted, basis.reshape(m, q, -1)).reshape(m * q, -1)
+        prior, posterior = (half.T @ half for half in (self._root.T @ weighted, self._factor.T @ weighted))
+        gain = weighted.T @ self._gain
+
+        def density(J: Array, outcomes: Array) -> Array:
+            across = np.swapaxes(J, 1, 2)
+            mean = across @ ((y - outcomes[:, -len(y) :, 0]) @ gain.T)[..., None]
+            free, known = across @ prior @ J, across @ posterior @ J
+            squares = np.swapaxes(mean, 1, 2) @ np.linalg.solve(known, mean)
+            return np.asarray(0.5 * (np.linalg.slogdet(free)[1] - np.linalg.slogdet(known)[1] - squares[:, 0, 0]))
+
         return density
 
     def proposal_rows(self, pivot: Array) -> Array:
         """C with |C r|^2 the quadratic part of the density at the pivot, (p, n q)."""
-        A = self.columns(pivot[None])
+        gradient = self._gradients.at(pivot)
+        if not np.isfinite(gradient).all():
+            raise NonFiniteError("the simulator fails at some node, or beside it")
+        A = self._columns(gradient[None])
         return np.asarray(np.linalg.solve(_triangles(self._factor, A)[0].T, A[0].T @ self._gain))
 
     def draw_bias(self, rngs: list[np.random.Generator], theta: Array, residual: Array) -> DrawnBias:
@@ -163,7 +212,7 @@ class _Constraint:
         free = self.joint.draw(rngs, residual)
         n = residual.shape[1]
         _, values = self._bias.gathered(free)
-        A = self.columns(theta)
+        A = self._columns(np.stack([self._gradients.at(one) for one in theta]))
         spread, triangle = np.linalg.qr(self._factor.T @ A)
         inner = np.einsum("cmp,cm->cp", A, values[:, n:].reshape(len(theta), -1))
         share = np.linalg.solve(np.swapaxes(triangle, 1, 2), inner[..., None])
@@ -180,17 +229,23 @@ class _Constraint:
         return DrawnBias(values[:, :n], self._bias.records(own), stats)
 
     def _curvature(self, theta: Array, bias: Array) -> Array:
-        """Smallest eigenvalue of the loss's Hessian in theta, in units of the gradients' lengths, (c,); not above 0 at
-        a stationary point that is no minimum."""
+        """Smallest eigenvalue of the loss's Hessian in theta, in units of what it is without a bias, (c,); not above 0
+        at a stationary point that is no minimum."""
         lowest = np.empty(len(theta))
         for c, (one, own) in enumerate(zip(theta, bias, strict=True)):
-            gradient = self._gradient(one) * self._reach
-            weighted = np.einsum("mkl,ml->mk", self._weighted, own)
+            gradient = self._gradients.at(one) * self._reach
+            along = np.einsum("mkl,ml->mk", self._weighted, own)
             gram = np.einsum("mki,mkl,mlj->ij", gradient, self._weighted, gradient)
-            hessian = gram - np.einsum("mk,mkij->ij", weighted, self._second_differences(one))
-            lengths = np.sqrt(np.diag(gram))
-            lengths = np.where(lengths > 0, lengths, 1.0)
-            lowest[c] = np.linalg.eigvalsh(hessian / np.outer(lengths, lengths))[0]
+            tiny = 1e-12 * np.trace(gram) * np.eye(len(one))
+            root = np.linalg.inv(np.linalg.cholesky(gram + tiny)).T
+            # what the gradients nearby say costs no call
+            known = self._gradients.second_derivative(one, along, self._reach[:, None] * root)
+            if known is not None:
+                lowest[c] = 1 - np.linalg.eigvalsh(known[0])[-1]
+                if abs(lowest[c]) > SURE * known[1] + MARGIN:
+                    continue
+            second = np.einsum("mk,mkij->ij", along, self._second_differences(one))
+            lowest[c] = 1 - np.linalg.eigvalsh(root.T @ second @ root)[-1]
         return lowest
 
     def _second_differences(self, theta: Array) -> Array:
@@ -200,10 +255,7 @@ class _Constraint:
         room = np.minimum(theta - problem.parameters.lower, problem.parameters.upper - theta)
         steps = np.maximum(np.minimum(self._reach, 0.5 * room), 1e-9 * self._reach)
         pairs = list(combinations(range(p), 2))
-        nodes = problem.rule.nodes
-        middle, straight, mixed = second_differences(
-            lambda values: problem.whiten(problem.simulator.batch(nodes, values)), theta, np.diag(steps), pairs
-        )
+        middle, straight, mixed = second_differences(self._at_nodes, theta, np.diag(steps), pairs)
         found = np.zeros((*middle.shape, p, p))
         for (i, j), change in zip([(j, j) for j in range(p)] + pairs, straight + mixed, strict=True):
             found[..., i, j] = found[..., j, i] = change
