@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from time import perf_counter
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from .arrays import Array
 from .errors import InputError, OrthocalError, OrthocalWarning
+from .execution.clock import Clock, Spent
 from .methods import Draws, Method, Plan
 from .methods.outputs import method_for
 from .problem.problem import Problem
@@ -26,6 +27,8 @@ from .results.posterior import Posterior
 
 #: share of the draws outside of an emulator's runs that is worth a warning
 OUTSIDE_LIMIT = 0.01
+#: draws that tell the size of an emulator's error
+ERROR_DRAWS = 50
 
 
 def calibrate(
@@ -62,7 +65,9 @@ def calibrate(
     # one BLAS thread: sums in another order would change the draws
     with threadpool_limits(limits=1, user_api="blas"), progress_shown(progress):
         drawn = chosen.run(problem, plan)
+        work.end_of("sampling")
         notes = _notes(problem, drawn)
+        work.end_of("checks")
     notes = replace(notes, **work.done())
     if notes.outside_runs is None:
         _say_if_slow(notes)
@@ -88,20 +93,27 @@ class _Work:
     """What the calibration of a problem takes, from now on: its simulator may have worked before."""
 
     def __init__(self, problem: Problem) -> None:
-        self._simulator, self._started = problem.simulator, perf_counter()
-        self._before = self._counted()
+        self._problem, self._clock = problem, Clock(problem.simulator)
+        self._failures, self._search = problem.simulator.failures, problem.simulator.search
+        self._stages = {"best fit": Spent()}
 
-    def _counted(self) -> dict[str, float]:
-        simulator = self._simulator
-        return {
-            "simulator_seconds": simulator.seconds,
-            "simulator_calls": simulator.calls,
-            "simulator_failures": simulator.failures,
-        }
+    def end_of(self, stage: str) -> None:
+        """What has been done since the last one ended is this stage, but for the search for the best fit."""
+        simulator = self._problem.simulator
+        spent, searched = self._clock.spent(), simulator.search.less(self._search)
+        self._clock, self._search = Clock(simulator), simulator.search
+        self._stages["best fit"] = self._stages["best fit"].plus(searched)
+        self._stages[stage] = spent.less(searched)
 
     def done(self) -> dict[str, Any]:
-        spent = {name: now - self._before[name] for name, now in self._counted().items()}
-        return {"seconds": perf_counter() - self._started, **spent}
+        total = reduce(Spent.plus, self._stages.values())
+        return {
+            "seconds": total.wall,
+            "simulator_seconds": total.simulator,
+            "simulator_calls": total.calls,
+            "simulator_failures": self._problem.simulator.failures - self._failures,
+            "stages": self._stages,
+        }
 
 
 def _notes(problem: Problem, drawn: Draws) -> Notes:
@@ -119,10 +131,13 @@ def _notes(problem: Problem, drawn: Draws) -> Notes:
         curvature_factors=_curvature(problem, drawn),
         weakest_sensitivity=weakest,
         outside_runs=_share_outside(problem, drawn.theta),
+        emulator_sd=_emulator_sd(problem, drawn.theta),
+        emulator_counted=problem.emulator_error,
         on_bound=tuple(problem.on_bound()),
         misfit=problem.misfit,
         allowed_share=problem.parameters.allowed_share,
         on_edge=problem.parameters.on_edge(problem.theta_tilde),
+        unfinished=not problem.minima[0].finished,
         domain_given=problem.domain_given,
         domain=repr(problem.domain),
         noise_source=problem.noise.source,
@@ -160,7 +175,7 @@ def _say_if_slow(work: Notes) -> None:
 
 
 def _share_outside(problem: Problem, theta: Array) -> float | None:
-    """Share of the draws where an emulator had no runs around; None for a simulator."""
+    """Share of the draws where an emulator had no runs nearby; None for a simulator."""
     outside = problem.simulator.outside
     if outside is None:
         return None
@@ -169,11 +184,23 @@ def _share_outside(problem: Problem, theta: Array) -> float | None:
     return float(np.mean(outside(flat[:: max(1, len(flat) // 2000)])))
 
 
+def _emulator_sd(problem: Problem, theta: Array) -> float | None:
+    """Root mean square of an emulator's sd at some draws, in sds of the noise; None where it has none."""
+    emulator = problem.simulator.emulator
+    if emulator is None or not emulator.has_variance:
+        return None
+    flat = theta.reshape(-1, theta.shape[-1])
+    some = flat[:: max(1, len(flat) // ERROR_DRAWS)]
+    x, noise_var = problem.data.x, np.diag(problem.noise.cov)
+    shares = [problem.simulator.slope(x, one) ** 2 * emulator.variance(x, one) / noise_var for one in some]
+    return float(np.sqrt(np.mean(shares)))
+
+
 def _say_if_outside(share: float) -> None:
     if share > OUTSIDE_LIMIT:
         warnings.warn(
-            f"{share:.0%} of the draws of theta lie outside of the runs' hull, where the emulator extrapolates: add "
-            "runs there (oc.next_runs), or restrict the priors to where runs are",
+            f"{share:.0%} of the draws of theta have no runs nearby, and the emulator extrapolates: add runs there "
+            "(oc.next_runs), or restrict the priors to where runs are",
             OrthocalWarning,
             stacklevel=3,
         )

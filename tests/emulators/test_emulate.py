@@ -1,4 +1,4 @@
-"""From a table of runs to an emulator: failed runs and missing cells, models of a user's, components, the hull."""
+"""From a table of runs to an emulator: failed runs and missing cells, models of a user's, components, runs nearby."""
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ def test_very_many_rows():
         oc.emulate(runs, "gp")
 
 
-def test_the_hull():
+def test_where_runs_are_nearby():
     emulator = oc.emulate(table(), Nearest())
     assert emulator.outside(np.array([[1.5, 1.0], [2.5, 1.0], [1.5, -3.5]])).tolist() == [False, True, True]
     # a corner of the box that no run reaches
@@ -79,8 +79,8 @@ def test_the_hull():
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, 7])
-def test_the_hull_in_several_dimensions(p):
-    """Means of the runs are inside; what is further away than any run is not."""
+def test_runs_nearby_in_several_dimensions(p):
+    """Means of the runs have some nearby; what is further away than any run has not."""
     rng = np.random.default_rng(p)
     theta = rng.normal(size=(40, p))
     runs = oc.RunTable(theta, rng.normal(size=(40, 1)), [0.0])

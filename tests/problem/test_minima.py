@@ -282,6 +282,26 @@ def test_a_start_that_has_not_finished_at_a_lower_loss_is_not_dropped():
     assert minima[0].theta == pytest.approx([1, 1], abs=1e-4)
 
 
+def test_no_start_is_called_twice():
+    """The values that tell whether a start works are those that its descent begins with."""
+    asked = []
+
+    def recorded(x, theta):
+        asked.append(tuple(theta))
+        return theta[0] * np.exp(-theta[1] * x)
+
+    def slope(x, theta):
+        e = np.exp(-theta[1] * x)
+        return np.stack([e, -theta[0] * x * e], axis=-1)
+
+    x = np.linspace(0, 3, 40)
+    priors = {"a": stats.norm(0, 3), "b": stats.uniform(0.1, 5)}
+    problem = Problem(x, 2 * np.exp(-x), Simulator(recorded, slope), priors, Box(0, 3), noise_cov=0.01, starts=8)
+    assert problem.theta_tilde == pytest.approx([2, 1], abs=0.02)
+    starts = [tuple(one) for one in problem._starts]
+    assert [asked.count(one) for one in starts] == [1] * 8
+
+
 def test_large_data_are_searched_by_a_part_of_them_first():
     rows = []
 

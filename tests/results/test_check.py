@@ -169,3 +169,30 @@ def test_an_unknown_memory_of_theta_is_not_called_perfect():
     (finding,) = [one for one in posterior.check() if one.topic == "theta step"]
     assert finding.level == "note"
     assert "too few to tell" in finding.message
+
+
+def test_a_best_fit_that_has_not_come_to_its_end_is_a_problem(monkeypatch):
+    """A search with so few evaluations that no descent can finish."""
+    from orthocal.problem import minima
+
+    def bent(x, t):
+        return np.concatenate([30 * (t[1] - t[0] ** 2) * x[:10], 1 - t[0] * x[10:]])
+
+    def calibrated():
+        x = np.linspace(0, 1, 20)
+        y = bent(x, [2.0, 4.5]) + 0.1 * np.random.default_rng(0).standard_normal(20)
+        priors = {"a": stats.uniform(-20, 40), "b": stats.uniform(-300, 600)}
+        problem = oc.Problem(x, y, bent, priors, oc.Points(x), noise_cov=0.01, starts=2)
+        return problem, oc.calibrate(problem, "none", draws=20, warmup=25, chains=2, seed=1, progress=False)
+
+    def said(posterior):
+        return [one for one in posterior.check().problems if "ran out of evaluations" in one.message]
+
+    problem, posterior = calibrated()
+    assert problem.minima[0].finished
+    assert not said(posterior)
+    for name, few in (("ROUGH", (2, 1e-12)), ("FINE", (3, 1e-15)), ("CONTINUED", 0)):
+        monkeypatch.setattr(minima, name, few)
+    problem, posterior = calibrated()
+    assert not problem.minima[0].finished
+    assert said(posterior)

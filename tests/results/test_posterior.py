@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from scipy import stats
@@ -211,3 +212,35 @@ def test_one_chain_and_few_draws_work():
     posterior = oc.calibrate(MODEL1.problem(x, y), METHODS["functional"], draws=4, chains=1, warmup=0, seed=1)
     assert not posterior.check().ok
     assert posterior.theta.shape == (1, 4, 1)
+
+
+def burn(x, theta):
+    """A little work."""
+    return theta[0] * x + 0 * np.sin(np.arange(5_000.0)).sum()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_times_know_the_stages_and_the_cpu_of_other_processes(tmp_path, jobs):
+    x = np.linspace(0, 1, 20)
+    y = 2 * x + 0.1 * np.random.default_rng(0).standard_normal(20)
+    simulator = oc.Simulator(burn, jobs=jobs)
+    problem = oc.Problem(x, y, simulator, {"a": stats.norm(0, 10)}, oc.Box(0, 1), noise_cov=0.01, starts=2)
+    posterior = oc.calibrate(problem, "none", draws=20, warmup=0, chains=2, seed=1, progress=False)
+    times = posterior.times()
+    assert list(times.index) == ["best fit", "sampling", "checks", "total"]
+    assert list(times.columns) == ["wall", "cpu", "simulator", "calls"]
+    np.testing.assert_allclose(times.iloc[:-1].sum(), times.loc["total"], rtol=1e-9, atol=1e-9)
+    assert (times.loc["best fit"] > 0).all()
+    assert times.loc["total", "calls"] == posterior.record.notes.simulator_calls
+    assert times.loc["total", "wall"] == posterior.record.notes.seconds
+    # the calls of the chains are shared out among processes, and all that they do is CPU time
+    assert problem.simulator.worker_cpu > 0 if jobs == 2 else problem.simulator.worker_cpu == 0
+    assert times.loc["total", "cpu"] > problem.simulator.worker_cpu
+    again = oc.load(posterior.save(tmp_path / "fit.nc")).times()
+    pd.testing.assert_frame_equal(again, times)
+    report = posterior.report(tmp_path / "fit.html").read_text()
+    assert "time: best fit" in report
+    assert "s of CPU" in report
+    # what was found before takes nothing
+    second = oc.calibrate(problem, "none", draws=20, warmup=0, chains=2, seed=1, progress=False).times()
+    assert (second.loc["best fit"] == 0).all()

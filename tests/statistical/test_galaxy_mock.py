@@ -73,7 +73,7 @@ def test_joint_intervals_hold_the_best_theta(galaxy, emulator, method):
     assert together >= 17
 
 
-@pytest.mark.filterwarnings("ignore:.*outside of the runs' hull")
+@pytest.mark.filterwarnings("ignore:.*no runs nearby")
 def test_all_outcomes_say_more_than_each_alone(galaxy, emulator):
     """M/L and the dark-matter fraction are narrower in the joint posterior than in that of any single outcome."""
     comparison = oc.compare_outcomes(problem_of(galaxy, emulator, 0), "pgp", draws=500, seed=1, progress=False)

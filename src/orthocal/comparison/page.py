@@ -143,6 +143,7 @@ def _times(comparison: Compared) -> Grid:
         [
             str(name),
             f"{row['seconds']:.2f}",
+            f"{row['cpu_seconds']:.2f}",
             f"{row['simulator_calls']:.0f}",
             f"{row['ess']:.0f}",
             f"{row['ess_per_second']:.3g}",
@@ -154,7 +155,7 @@ def _times(comparison: Compared) -> Grid:
         f"search for the best fit: {seconds:.2g} s and {calls} simulator calls. The first use of trees or splines in a "
         "process includes the time to load or compile them."
     )
-    header = ["method", "seconds", "simulator calls", "effective draws", "these a second"]
+    header = ["method", "seconds", "CPU seconds", "simulator calls", "effective draws", "these a second"]
     return Grid("Work", caption, header, rows, 1)
 
 

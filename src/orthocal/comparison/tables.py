@@ -76,7 +76,8 @@ class Compared:
         return self._loo.copy()
 
     def times(self) -> pd.DataFrame:
-        """One row a method: seconds, simulator calls, effective draws (the fewest of a parameter), these a second.
+        """One row a method: seconds, CPU seconds, simulator calls, effective draws (the fewest of a parameter), these a
+        second.
 
         Of the fit to all data. What the methods share is in ``preparation``.
         """
@@ -86,6 +87,7 @@ class Compared:
             size = float(self._summary.xs(name, level="method")["ess_bulk"].min())
             rows[name] = {
                 "seconds": notes.seconds,
+                "cpu_seconds": float(posterior.times()["cpu"].iloc[-1]),
                 "simulator_calls": notes.simulator_calls,
                 "ess": size,
                 "ess_per_second": size / max(notes.seconds, 1e-9),

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Array, BoolArray, IntArray, as_columns, as_floats
 from ..errors import InputError
 from ..runs.table import RunTable
-from .hull import Hull
+from .nearness import Nearness
 
 #: with step functions, theta's difference is at least this share of the runs' range to either side: over less the steps
 #: are noise (Model 2 and BART: errors of the gradient are 1.9, 0.75, 0.5 of its size with 0.02, 0.05, 0.1)
@@ -47,6 +47,14 @@ class WithVariance(FittedRegressor, Protocol):
 
     def variance(self, inputs: Array) -> Array:
         """Variance of the error of the predictions, (M, r)."""
+
+
+@runtime_checkable
+class WithLengthscales(FittedRegressor, Protocol):
+    """Knows how far its inputs can change before the targets do."""
+
+    #: of each target, (r, k), in the unit cube
+    lengthscales: Array
 
 
 @runtime_checkable
@@ -156,11 +164,15 @@ class Emulator:
         Whether it knows its error.
     """
 
-    def __init__(self, name: str, runs: RunTable, fitted: Sequence[FittedRegressor]) -> None:
+    def __init__(
+        self, name: str, runs: RunTable, fitted: Sequence[FittedRegressor], sizes: Sequence[Array] | None = None
+    ) -> None:
+        """``sizes`` are those of the targets of each of ``fitted``, (r,), where they differ."""
         self.name = name
         self.runs = runs
         self.parameter_names = runs.parameter_names
-        self._hull = Hull(runs.theta)
+        worked = runs.theta if runs.failed.all() else runs.theta[~runs.failed]
+        self._nearness = Nearness(worked, _lengthscale(fitted, sizes, runs.p))
         self._with_gradient = [one for one in fitted if isinstance(one, WithGradient)]
         self._with_variance = [one for one in fitted if isinstance(one, WithVariance)]
         self.smooth = len(self._with_gradient) == len(fitted)
@@ -183,8 +195,8 @@ class Emulator:
         return self.error_var(self._points(x), self._one_theta(theta))
 
     def outside(self, theta: ArrayLike) -> BoolArray:
-        """Which of theta (c, p) lie outside of the convex hull of the runs."""
-        return self._hull.outside(np.atleast_2d(as_floats(theta, "theta")))
+        """Which of theta (c, p) have no runs nearby: outside of their box, in a gap, or far from all of them."""
+        return self._nearness.outside(np.atleast_2d(as_floats(theta, "theta")))
 
     def mean(self, x: Array, theta: Array) -> Array:
         """f_hat, (m, q)."""
@@ -240,6 +252,17 @@ class Emulator:
 
     def __repr__(self) -> str:
         return f"Emulator({self.name!r}, {self.runs.s} runs)"
+
+
+def _lengthscale(fitted: Sequence[FittedRegressor], sizes: Sequence[Array] | None, p: int) -> Array | None:
+    """Those of theta, (p,), for all targets together: larger ones count for more; None where there are none."""
+    own = [one.lengthscales[:, -p:] for one in fitted if isinstance(one, WithLengthscales)]
+    if len(own) < len(fitted):
+        return None
+    weights = np.concatenate([np.ones(len(one)) for one in own] if sizes is None else [size**2 for size in sizes])
+    # outputs that do not vary have no length
+    weights = weights if weights.any() else np.ones_like(weights)
+    return np.asarray(np.average(np.vstack(own) ** -2.0, axis=0, weights=weights) ** -0.5)
 
 
 def rows_of(points: Array, table: Array) -> IntArray | None:

@@ -58,7 +58,7 @@ class ComponentEmulator(Emulator):
             _learnt(regressor, unit, scale.apply(basis.scores))
             for scale, basis in zip(self.scores, self._bases, strict=True)
         ]
-        super().__init__(name, runs, self.fitted)
+        super().__init__(name, runs, self.fitted, [basis.scores.std(axis=0) for basis in self._bases])
         self._elsewhere: list[tuple[Range, FittedGP]] | None = None
         self._kept: tuple[Array, list[Functions]] = (np.empty(0), [])
 

@@ -119,6 +119,7 @@ class FittedGP:
             self._process_of[process.members] = i
             self._alpha[process.members] = process.sd**2 * process.alpha.T
             self._trend[:, process.members] = process.trend
+        self.lengthscales = self._precision[self._process_of] ** -0.5
 
     def predict(self, inputs: Array) -> Array:
         means = _trend_basis(inputs, len(self._trend)) @ self._trend

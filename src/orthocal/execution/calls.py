@@ -9,6 +9,7 @@ from weakref import finalize
 
 from ..arrays import Array
 from ..errors import SimulatorError, where_raised
+from .clock import cpu_seconds
 from .processes import ProcessWorkers
 from .work import Lost, Settled, Work
 
@@ -28,10 +29,11 @@ class Call(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a call gave: whatever the function returned, or the kind and the text of its error."""
+    """What a call gave: whatever the function returned, or the kind and the text of its error; its CPU seconds."""
 
     output: Any
     error: tuple[str, str] | None = None
+    cpu: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,12 @@ class _Caller:
     function: Callable[[Array, Array], Any]
 
     def __call__(self, call: Call) -> Answer:
+        started = cpu_seconds()
         try:
-            return Answer(self.function(call.x, call.theta))
+            answer = Answer(self.function(call.x, call.theta))
         except Exception as error:  # whatever the user's code raises is said where the call was asked for
-            return Answer(None, (type(error).__name__, f"{error} ({where_raised(error)})"))
+            answer = Answer(None, (type(error).__name__, f"{error} ({where_raised(error)})"))
+        return answer._replace(cpu=cpu_seconds() - started)
 
 
 class ParallelCalls:

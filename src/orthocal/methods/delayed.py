@@ -11,15 +11,16 @@ so p is left invariant, however good or bad the expansion is (Christen and Fox 2
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, BoolArray
 from ..errors import NonFiniteError
 from ..kernels import Laplace
-from ..kernels.base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, normals
+from ..kernels.base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, at_middle, normals
 from ..kernels.laplace import LaplaceTuning, linearised
 from .expansion import Expansion, expanded, with_room
 
@@ -85,20 +86,20 @@ class Delayed:
         self._nodes, self._offset, self._spread = nodes, offset, spread
 
     def tune(self, model: ThetaModel, pivot: Array) -> DelayedTuning:
-        near = self._expanded(model, pivot, self._spread)
-        return self._tuned(near, pivot, np.tile(pivot, (4, 1)), self._spread)
+        return self._anew(model, pivot, np.tile(pivot, (4, 1)), self._spread)
 
     def adapt(self, tuning: DelayedTuning, model: ThetaModel, thetas: Array, acceptance: Array) -> DelayedTuning:
         if acceptance.mean() > GOOD:
             return tuning
-        flat = thetas.reshape(-1, thetas.shape[-1])
-        spread = np.where(flat.std(axis=0) > 0, flat.std(axis=0), tuning.spread)
+        sd = thetas.reshape(-1, thetas.shape[-1]).std(axis=0)
+        spread = np.where(sd > 0, sd, tuning.spread)
         try:
-            near = self._expanded(model, flat.mean(axis=0), spread)
-        except (NonFiniteError, np.linalg.LinAlgError):
-            # the mean of good thetas need not be one
+            return at_middle(lambda pivot: self._anew(model, pivot, thetas[-1], spread), model.parameters, thetas)
+        except NonFiniteError:
             return tuning
-        return self._tuned(near, flat.mean(axis=0), thetas[-1], spread)
+
+    def _anew(self, model: ThetaModel, pivot: Array, starts: Array, spread: Array) -> DelayedTuning:
+        return self._tuned(self._expanded(model, pivot, spread), pivot, starts, spread)
 
     def step(
         self, rngs: Rngs, tuning: DelayedTuning, state: ThetaState, target: Conditional
@@ -113,25 +114,35 @@ class Delayed:
             start = near.base.state(state.theta)
             end, info = INNER.step(rngs, tuning.inner, start, near)
             theta, correction = end.theta, near.log_density(start) - info.log_density
-        proposal = _moved(target.base, state, theta)
+        # a chain that stays is known already
+        away = np.any(theta != state.theta, axis=1)
+        proposal = _moved(target.base, state, theta, away)
         proposed = target.log_density(proposal)
         state, density, moved = accept(rngs, state, density, proposal, proposed, proposed - density + correction)
-        return state, StepInfo(moved.astype(float), density)
+        return state, StepInfo(np.where(moved & away, 1.0, 0.0), density)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "delayed"}
 
-    def _expanded(self, model: ThetaModel, pivot: Array, spread: Array) -> Near:
-        """The expansion around the pivot."""
-        origin = with_room(model.parameters, pivot, spread)
-        slope = np.vstack([model.gradient(origin)[:, 0], self._nodes.gradient(origin)])
+    def _expanded(self, model: ThetaModel, near: Array, spread: Array) -> Near:
+        """The expansion where there is room around ``near``; there itself, where the simulator fails in that room."""
+        roomy, reach = with_room(model.parameters, near, spread)
+        for origin in (roomy, near):
+            with suppress(NonFiniteError):
+                gradients = [model.gradient(origin)[:, 0], self._nodes.gradient(origin)]
+                found = expanded(
+                    lambda theta: np.hstack([model.simulate(theta)[:, :, 0], self._nodes.values(theta)]),
+                    np.vstack(gradients),
+                    model.parameters,
+                    origin,
+                    reach,
+                )
+                if np.isfinite(found.value).all() and np.isfinite(found.basis).all():
+                    return self._near(model, found)
+        raise NonFiniteError(f"the simulator fails around {model.parameters.support.describe(near)}")
 
-        def values_at(theta: Array) -> Array:
-            return np.hstack([model.simulate(theta)[:, :, 0], self._nodes.values(theta)])
-
-        found = expanded(values_at, slope, model.parameters, origin, spread)
-        if not (np.isfinite(found.value).all() and np.isfinite(found.basis).all()):
-            raise NonFiniteError("the simulator fails at the mean of the draws")
+    def _near(self, model: ThetaModel, found: Expansion) -> Near:
+        """The expansion as a model."""
         r = len(model.precision)
         # the model's outcomes and the gradients at the nodes have no use for each other's rows
         own, nodes = (
@@ -139,12 +150,12 @@ class Delayed:
         )
 
         extra = self._nodes.extra(nodes.basis)
-        near = model._replace(
+        expanded_model = model._replace(
             simulate=lambda theta: own.at((theta - own.origin) / own.scale)[:, :, None],
             gradient=lambda theta: (own.basis @ _slopes(own, theta[None])[0])[:, None],
             extra=lambda theta, outcomes: extra(_slopes(nodes, theta), outcomes),
         )
-        return Near(near, nodes)
+        return Near(expanded_model, nodes)
 
     def _tuned(self, near: Near, pivot: Array, starts: Array, spread: Array) -> DelayedTuning:
         """With proposals for the expansion's density, tried on it."""
@@ -188,9 +199,8 @@ def _with_rows(outcomes: Array, rows: Array) -> Array:
     return np.concatenate([outcomes, np.einsum("ir,cr...->ci...", rows, outcomes)], axis=1)
 
 
-def _moved(model: ThetaModel, state: ThetaState, theta: Array) -> ThetaState:
-    """The state at theta (c, p); that of the chains that stay is known."""
-    away = np.any(theta != state.theta, axis=1)
+def _moved(model: ThetaModel, state: ThetaState, theta: Array, away: BoolArray) -> ThetaState:
+    """The state at theta (c, p), of which only those ``away`` (c,) are new."""
     if not away.any():
         return state
     found = model.state(theta[away])

@@ -51,11 +51,18 @@ class Marginal(NamedTuple):
     extra
         What comes to the log density of theta beside prior and likelihood, (c,), from theta (c, p) and the residual
         (c, n, q), whitened.
+    proposal_rows
+        For a pivot (p,): further rows C, (r, n q), such that C (y - f) ~ N(0, I) describes ``extra`` near it.
+    kernel
+        A theta step that knows ``extra`` better than the one that was asked for, for fixed noise: from the root M of
+        the evidence, M'M = S^-1.
     """
 
     evidence: Array | None
     draw_bias: Callable[[list[np.random.Generator], Array, Array], DrawnBias]
     extra: Callable[[Array, Array], Array] | None = None
+    proposal_rows: Callable[[Array], Array] | None = None
+    kernel: Callable[[Array], Kernel] | None = None
 
 
 #: the marginal posterior given the rows' precision (n, q, q), or given that of the problem's noise

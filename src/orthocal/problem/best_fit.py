@@ -84,8 +84,9 @@ class Criterion:
         total = float(np.sum(self.residual(theta) ** 2))
         return total if np.isfinite(total) else np.inf
 
-    def residual(self, theta: Array) -> Array:
-        left = self._data(theta)
+    def residual(self, theta: Array, model: Array | None = None) -> Array:
+        """Its squares are the criterion; ``model`` (n, q) is the simulator there, where it is known."""
+        left = self._data(theta, model)
         return np.concatenate([left, self.parameters.prior_root(theta)]) if self.prior_matters else left
 
     def jacobian(self, theta: Array) -> Array:
@@ -93,20 +94,28 @@ class Criterion:
         slope = -np.einsum("nkl,nlp->nkp", self.root, gradient).reshape(self.y.size, -1)
         return np.vstack([slope, self.parameters.prior_root_slope(theta)]) if self.prior_matters else slope
 
-    def _data(self, theta: Array) -> Array:
-        left = self.y - self.simulator.evaluate(self.x, theta)
+    def _data(self, theta: Array, model: Array | None = None) -> Array:
+        left = self.y - (self.simulator.evaluate(self.x, theta) if model is None else model)
         return np.asarray(np.einsum("nkl,nl->nk", self.root, left).ravel())
 
-    def descend(self, start: Array, evaluations: int, tolerance: float, scaled: bool = False) -> Descent:
+    def descend(
+        self,
+        start: Array,
+        evaluations: int,
+        tolerance: float,
+        scaled: bool = False,
+        known: Array | None = None,
+    ) -> Descent:
         """Least squares from ``start``; what ends it, also a failure of the gradient, keeps the best theta so far.
 
-        ``scaled`` takes the scales of theta from the gradient instead of from the priors.
+        ``scaled`` takes the scales of theta from the gradient instead of from the priors; ``known`` is the residual at
+        the start, where it is known.
         """
         best = Descent(start, np.inf, False)
 
         def watched(theta: Array) -> Array:
-            nonlocal best
-            residual = self.residual(theta)
+            nonlocal best, known
+            residual, known = (self.residual(theta) if known is None else known), None
             value = float(np.sum(residual**2))
             if value < best.value:
                 best = Descent(theta.copy(), value, False)

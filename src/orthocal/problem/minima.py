@@ -8,6 +8,7 @@ wherever they came to.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -59,7 +60,7 @@ def find_minima(criterion: Criterion, starts: Array) -> tuple[Minimum, ...]:
     parameters, n = criterion.parameters, len(criterion.y)
     rough = criterion if n <= ROUGH_ROWS else criterion.of_rows(sample_of_points(n, ROUGH_ROWS))
     began = _working_starts(rough, starts)
-    places = [rough.descend(start, *ROUGH) for start in progress_bar(began, "best fit")]
+    places = [rough.descend(one.theta, *ROUGH, known=one.residual) for one in progress_bar(began, "best fit")]
     ends: list[Descent] = []
     followed: list[Descent] = []
     for place in sorted(places, key=lambda one: one.value):
@@ -96,33 +97,47 @@ def least_squares_minima(criterion: Criterion, minima: tuple[Minimum, ...], most
     return tuple(Minimum(end.theta, alone.loss(end.theta), end.finished) for end in ordered)
 
 
-def _working_starts(criterion: Criterion, starts: Array) -> list[Array]:
+class _Start(NamedTuple):
+    """Where a descent begins, and the residual there: the simulator need not be called for it again."""
+
+    theta: Array
+    residual: Array
+
+
+def _working_starts(criterion: Criterion, starts: Array) -> list[_Start]:
     """The starts; those where the simulator fails come nearer to one where it works."""
-    simulator, parameters = criterion.simulator, criterion.parameters
+    parameters = criterion.parameters
     failure: SimulatorError | None = None
-    working: list[Array] = []
+    working: list[_Start] = []
     failing: list[Array] = []
     for start in starts:
         try:
-            simulator.required(criterion.x, start)
-            working.append(start)
+            model = criterion.simulator.required(criterion.x, start)
+            working.append(_Start(start, criterion.residual(start, model)))
         except NonFiniteError as error:
             failing.append(start)
             failure = failure or error
     if failing and not working:
-        more = parameters.starts(MORE_STARTS)
-        working = [start for start in more if np.isfinite(criterion.value(start))][: len(starts)]
+        more = (_start(criterion, one) for one in parameters.starts(MORE_STARTS))
+        working = list(islice((start for start in more if start is not None), len(starts)))
     if not working:
         raise failure or SimulatorError("no start of the search for theta_tilde: give at least one")
-    known = np.array(working)
-    for start in failing:
-        near = known[np.argmin(np.sum(((known - start) / parameters.spread) ** 2, axis=1))]
+    known = np.array([start.theta for start in working])
+    for place in failing:
+        near = known[np.argmin(np.sum(((known - place) / parameters.spread) ** 2, axis=1))]
         for _ in range(HALVINGS):
-            start = 0.5 * (start + near)
-            if np.isfinite(criterion.value(start)):
+            place = 0.5 * (place + near)
+            start = _start(criterion, place)
+            if start is not None:
                 working.append(start)
                 break
     return working
+
+
+def _start(criterion: Criterion, theta: Array) -> _Start | None:
+    """None where the simulator fails."""
+    residual = criterion.residual(theta)
+    return _Start(theta, residual) if np.isfinite(np.sum(residual**2)) else None
 
 
 def _to_the_end(criterion: Criterion, place: Descent, best: float) -> Descent:

@@ -125,6 +125,7 @@ class Problem:
             cast(Function, simulator), self.parameters.support, self.data.q, self.data.flat_x, self.data.transforms
         )
         check_emulator(self.simulator.emulator, self.parameters.names, emulator_error, noise_cov)
+        self.emulator_error = emulator_error
         self._emulator = self.simulator.emulator if emulator_error else None
         cells = int(self.data.observed.sum())
         if cells < self.parameters.p:
@@ -196,7 +197,7 @@ class Problem:
     def minima(self) -> tuple[Minimum, ...]:
         """The local minima of n loss / noise - 2 log pi that were found, (theta, loss), best first."""
         # one BLAS thread: the result must not depend on their number
-        with threadpool_limits(limits=1, user_api="blas"):
+        with threadpool_limits(limits=1, user_api="blas"), self.simulator.searching():
             return find_minima(self._criterion, self._starts)
 
     @cached_property

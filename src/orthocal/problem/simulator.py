@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from time import perf_counter
 from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
@@ -13,6 +14,7 @@ import numpy as np
 from ..arrays import Array, shaped_output
 from ..errors import InputError, NonFiniteError, SimulatorError, where_raised
 from ..execution.calls import ParallelCalls
+from ..execution.clock import Clock, Spent
 from ..progress import progress_bar
 from .emulator import EmulatorLike
 from .parameters import Support
@@ -95,6 +97,10 @@ class BoundSimulator:
     ----------
     calls, seconds
         Number of calls of the user's functions so far and the time spent waiting for them.
+    worker_cpu
+        CPU seconds of those that other processes made.
+    search
+        What searches for a best fit took.
     failures, failure
         Number of calls that failed: they raised, or returned a value that is not finite. Their theta are impossible.
         The first of them in words.
@@ -119,6 +125,8 @@ class BoundSimulator:
         self._settled = False
         self.calls = 0
         self.seconds = 0.0
+        self.worker_cpu = 0.0
+        self.search = Spent()
         self.failures = 0
         self.failure: str | None = None
         self._step = float(chosen.step or DIFFERENCE_STEP)
@@ -177,6 +185,13 @@ class BoundSimulator:
         self.failures += 1
         self.failure = self.failure or str(error)
 
+    @contextmanager
+    def searching(self) -> Iterator[None]:
+        """What is done now counts as the search for a best fit."""
+        clock = Clock(self)
+        yield
+        self.search = self.search.plus(clock.spent())
+
     def batch(self, x: Array, theta: Array, label: str | None = None) -> Array:
         """f(x, theta_c) for theta (c, p), as (c, m, q); many calls show a bar with a label."""
         models = np.empty((len(theta), len(x), self._q))
@@ -195,6 +210,7 @@ class BoundSimulator:
         started, models = perf_counter(), np.empty((len(theta), len(x), self._q))
         answers = calls.answers(x[:, 0] if self.flat_x else x, theta)
         for c, answer in answers if label is None else progress_bar(answers, label):
+            self.worker_cpu += answer.cpu
             try:
                 if answer.error is not None:
                     raise self._raised(theta[c], *answer.error)

@@ -11,13 +11,14 @@ from ..findings import Finding, Findings, Level
 from ..methods.base import KINDS
 from ..problem.noise import NoiseSource
 from ..projection import ProjectionKind
+from .emulated import emulator_findings
 from .mixing import ESS_LIMIT, mixing
 from .notes import Notes
 from .outcome_findings import errors_in_x, impossible_observations
 from .outputs import output_findings
 from .record import Record
 from .residuals import FALSE_ALARM, misfits
-from .simulator_findings import emulator_runs, gradient_error, simulator_work
+from .simulator_findings import gradient_error, simulator_work
 from .support import allowed, identified
 
 ORTHOGONALITY_LIMIT = 1e-10
@@ -63,7 +64,7 @@ def findings(record: Record) -> Findings:
         impossible_observations,
         _bias,
         simulator_work,
-        emulator_runs,
+        emulator_findings,
         gradient_error,
         _domain,
     )
@@ -180,6 +181,10 @@ def _minima(record: Record, notes: Notes) -> Iterator[Finding]:
             "stationary and orthogonality has no meaning",
             "widen the prior, or fix the parameter",
         )
+    if notes.unfinished:
+        message = "the search ran out of evaluations on its way down: the loss has not come to its minimum"
+        advice = "theta may be far off: give starts=, scale the parameters alike, or smooth the simulator's output"
+        yield Finding("problem", "best fit", message, advice)
     if notes.misfit is not None and notes.misfit > MISFIT_LIMIT:
         yield Finding(
             "problem",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
+from functools import reduce
 from typing import Any
 
+from ..execution.clock import Spent
 from ..findings import Finding
 from ..methods.base import RunNotes
 from ..problem.noise import NoiseSource
@@ -20,12 +22,17 @@ class Notes(RunNotes):
     ----------
     seconds, simulator_seconds, simulator_calls, simulator_failures, simulator_failure
         Work of this calibration, and what of it was the simulator's; the first call that failed, in words.
+    stages
+        What each stage took: wall and CPU seconds, seconds spent waiting for the simulator, and its calls.
     quadrature_error, gradient_error, weakest_sensitivity
         As the problem has them; None where they do not apply.
     curvature_factors
         By what the sds should be multiplied, NaN where the loss has no minimum; None where they do not apply.
     outside_runs
-        Share of the draws where an emulator had no runs around; None for a simulator.
+        Share of the draws where an emulator had no runs nearby; None for a simulator.
+    emulator_sd, emulator_counted
+        Root mean square of an emulator's own sd at the draws, in sds of the noise, where it has one; and whether the
+        noise was given it.
     on_bound
         Parameters whose best fit lies on a bound.
     misfit
@@ -35,6 +42,8 @@ class Notes(RunNotes):
         differences between points are those of a function of x.
     allowed_share, on_edge
         Share of the prior that the constraint allows, and whether the best fit lies on its edge.
+    unfinished
+        Whether the search for the best fit ran out of evaluations before it came to the end.
     """
 
     seconds: float = 0.0
@@ -42,22 +51,31 @@ class Notes(RunNotes):
     simulator_calls: int = 0
     simulator_failures: int = 0
     simulator_failure: str | None = None
+    stages: dict[str, Spent] = field(default_factory=dict)
     quadrature_error: float | None = None
     gradient_error: float = 0.0
     gradient_kind: GradientKind = GradientKind.DIFFERENCE
     weakest_sensitivity: float | None = None
     curvature_factors: tuple[float, ...] | None = None
     outside_runs: float | None = None
+    emulator_sd: float | None = None
+    emulator_counted: bool = False
     on_bound: tuple[str, ...] = ()
     misfit: float | None = None
     allowed_share: float | None = None
     on_edge: bool = False
+    unfinished: bool = False
     domain_given: bool = True
     domain: str = ""
     noise_source: NoiseSource = NoiseSource.KNOWN
     noise_freedom: tuple[float, ...] | None = None
     noise_remarks: tuple[Finding, ...] = ()
     noise_smooth: bool = False
+
+    @property
+    def spent(self) -> Spent:
+        """All stages together."""
+        return reduce(Spent.plus, self.stages.values(), Spent())
 
     def written(self) -> str:
         """As JSON."""
@@ -77,4 +95,6 @@ class Notes(RunNotes):
         for name, kind in (("gradient_kind", GradientKind), ("noise_source", NoiseSource)):
             if name in known:
                 known[name] = kind(known[name])
+        if "stages" in known:
+            known["stages"] = {name: Spent(*spent) for name, spent in known["stages"].items()}
         return cls(**known)

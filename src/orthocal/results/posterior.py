@@ -96,6 +96,15 @@ class Posterior:
         """One row a parameter: mean, sd, equal-tailed interval, effective sample sizes and R-hat."""
         return self.record.summary(interval)
 
+    def times(self) -> pd.DataFrame:
+        """What the calibration took, one row a stage and their total.
+
+        ``wall`` and ``cpu`` are seconds, the second of all processes, also those that call the simulator; ``simulator``
+        are the wall seconds spent waiting for it, and ``calls`` its calls. A best fit that had been searched before has
+        zeros.
+        """
+        return self.record.times()
+
     def predict(
         self,
         x_new: ArrayLike | None = None,

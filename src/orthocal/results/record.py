@@ -267,6 +267,16 @@ class Record:
             self.constant("noise_cov"), ~np.isnan(self.y), source, self.noise_by_point, smooth=self.notes.noise_smooth
         )
 
+    def times(self) -> pd.DataFrame:
+        """One row a stage and their total: seconds of wall and CPU, seconds waiting for the simulator, its calls."""
+        notes = self.notes
+        rows = {stage: list(spent) for stage, spent in notes.stages.items()}
+        # a file of version 0.1 knows no stages, and no CPU
+        older = [notes.seconds, np.nan, notes.simulator_seconds, notes.simulator_calls]
+        rows["total"] = list(notes.spent) if rows else older
+        table = pd.DataFrame.from_dict(rows, orient="index", columns=["wall", "cpu", "simulator", "calls"])
+        return table.astype({"calls": int}).rename_axis("stage")
+
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
         """One row a parameter: mean, sd, equal-tailed interval, effective sample sizes and R-hat.
 

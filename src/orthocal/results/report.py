@@ -166,6 +166,9 @@ def _settings(record: Record) -> Iterator[tuple[str, str]]:
         "simulator calls",
         f"{notes.simulator_calls} in {notes.simulator_seconds:.3g} s of {notes.seconds:.3g} s",
     )
+    for stage, row in record.times().iterrows():
+        cpu = "" if np.isnan(row["cpu"]) else f", {row['cpu']:.3g} s of CPU"
+        yield f"time: {stage}", f"{row['wall']:.3g} s{cpu}, {row['calls']:.0f} simulator calls"
     yield from record.versions.items()
 
 

@@ -28,19 +28,6 @@ def simulator_work(record: Record, notes: Notes) -> Iterator[Finding]:
         yield Finding("note", "simulator", message, "restrict the priors to where it works")
 
 
-def emulator_runs(record: Record, notes: Notes) -> Iterator[Finding]:
-    """Whether the draws of theta lie where the emulator had runs."""
-    share = notes.outside_runs
-    if share is None:
-        return
-    if share == 0:
-        yield Finding("fine", "emulator", "all draws of theta lie within the hull of its runs")
-        return
-    message = f"{share:.1%} of the draws of theta lie outside of the hull of its runs, where it extrapolates"
-    advice = "add runs there (oc.next_runs), or restrict the priors to where runs are"
-    yield Finding("note" if share < 0.2 else "problem", "emulator", message, advice)
-
-
 def gradient_error(record: Record, notes: Notes) -> Iterator[Finding]:
     """Whether the gradient agrees with differences."""
     if notes.outside_runs is not None:

@@ -56,7 +56,7 @@ def check_emulator(emulator: Given, runs: int = 32, seed: int = 0) -> list[str]:
         check.it_learns,
         check.the_gradient_is_that_of_the_function,
         check.the_variance_covers_the_error,
-        check.the_hull_of_the_runs,
+        check.where_the_runs_are,
         check.one_outcome,
         check.failed_runs_and_missing_cells,
         check.runs_at_points_of_their_own,
@@ -149,7 +149,7 @@ class _Check:
         beyond = float((np.median(error / self._spread) - 1e-6) / np.median(sd / self._spread))
         require(beyond < 5, f"the usual error is {beyond:.2g} times the emulator's sd")
 
-    def the_hull_of_the_runs(self) -> None:
+    def where_the_runs_are(self) -> None:
         middle, far = self._theta.mean(axis=0), self._theta.mean(axis=0) + 2 * (HIGH - LOW)
         outside = np.asarray(self._made.outside(np.stack([middle, far])))
         require(outside.shape == (2,), f"outside of two theta has shape {outside.shape}, expected (2,)")

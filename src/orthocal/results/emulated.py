@@ -1,0 +1,39 @@
+"""What is to be known about an emulator that took the simulator's place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..findings import Finding, Level
+from .notes import Notes
+from .record import Record
+
+#: an emulator's own sd in noise sds that is worth a word, and a problem
+ERROR_LIMITS = 0.3, 1.0
+#: share of the draws without runs nearby that is a problem
+OUTSIDE_LIMIT = 0.2
+
+
+def emulator_findings(record: Record, notes: Notes) -> Iterator[Finding]:
+    share = notes.outside_runs
+    if share is None:
+        return
+    if share == 0:
+        yield Finding("fine", "emulator", "all draws of theta have runs nearby")
+    else:
+        message = (
+            f"{share:.1%} of the draws of theta have no runs nearby (outside of the runs' box, in a gap of it, or far "
+            "from all runs): it extrapolates there"
+        )
+        advice = "add runs there (oc.next_runs), or restrict the priors to where runs are"
+        yield Finding("note" if share < OUTSIDE_LIMIT else "problem", "emulator", message, advice)
+    if notes.emulator_sd is None:
+        return
+    message = f"its own standard deviation at the draws is {notes.emulator_sd:.2g} of the noise's"
+    if notes.emulator_sd < ERROR_LIMITS[0] or notes.emulator_counted:
+        counted = ", which the noise includes" if notes.emulator_counted else ""
+        yield Finding("fine", "emulator", f"{message}{counted}")
+    else:
+        advice = "the posterior does not know of it: add runs (oc.next_runs), or take emulator_error=True"
+        level: Level = "note" if notes.emulator_sd < ERROR_LIMITS[1] else "problem"
+        yield Finding(level, "emulator", message, advice)
