@@ -104,7 +104,7 @@ def _scored(fit: Posterior, problem: Problem, rows: BoolArray) -> HeldOut:
     """Scores of the rows, or of the outputs without inputs, that a fit has not seen."""
     if problem.data.without_inputs:
         return HeldOut(*output_scores(fit, problem, rows))
-    predicted = fit.predict(problem.data.x[rows], scale="transformed")
+    predicted = fit.predict(problem.data.x[rows], scale="transformed", warn=False)
     roots = fit.record.noise_roots(predicted["draw"].values, problem.data.x[rows])
     if problem.noise.by_point is not None:
         # predictions at new points have the noise of a typical one, but these points' own is known

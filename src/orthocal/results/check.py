@@ -11,6 +11,7 @@ from ..findings import Finding, Findings, Level
 from ..methods.base import KINDS
 from ..problem.noise import NoiseSource
 from ..projection import ProjectionKind
+from .coverage import domain_findings
 from .emulated import emulator_findings
 from .mixing import ESS_LIMIT, mixing
 from .notes import Notes
@@ -66,7 +67,7 @@ def findings(record: Record) -> Findings:
         simulator_work,
         emulator_findings,
         gradient_error,
-        _domain,
+        domain_findings,
     )
     notes = record.notes
     return Findings([finding for part in parts for finding in part(record, notes)])
@@ -333,9 +334,3 @@ def _bias(record: Record, notes: Notes) -> Iterator[Finding]:
         known = SAMPLERS.get(str(settings.get("kind")))
         if known is not None:
             yield from known.remarks(found)
-
-
-def _domain(record: Record, notes: Notes) -> Iterator[Finding]:
-    if not notes.domain_given:
-        message = f"none was given, the smallest box around the data was taken: {notes.domain}"
-        yield Finding("note", "domain", message, "theta is defined by the domain: better give it")

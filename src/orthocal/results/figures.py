@@ -12,6 +12,7 @@ from scipy.stats import binom, gaussian_kde, rankdata
 from ..arrays import Array
 from ..pages.style import BIAS, CHAINS, DATA, MODEL, MOST_PANELS, TOTAL, panels, styled, text
 from ..projection import ProjectionKind
+from .coverage import DomainCoverage
 from .curves import central_band
 from .output_figures import MOST_SHOWN, outputs_bias_figure, outputs_fit_figure
 from .record import Record
@@ -55,6 +56,7 @@ def fit_figure(record: Record) -> Figure:
                 _band(axis, bands, "observation", k, colour, 0.15, "95 % of observations")
             _band(axis, bands, quantity, k, colour, 0.4, "95 % band")
             axis.plot(bands.x, bands.values[quantity][0, :, k], color=colour, lw=1.5, label="posterior mean")
+            _shade_holes(axis, record)
             axis.set(title=title, xlabel=text(record.input_names[0]), ylabel=text(name), yscale=_axis_scale(record, k))
             axis.legend()
     return figure
@@ -85,6 +87,7 @@ def bias_figure(record: Record) -> Figure:
         _band(axis, bands, "bias", k, BIAS, 0.35, f"{label}, 95 %")
         axis.plot(bands.x, bands.values["bias"][0, :, k], color=BIAS, lw=1.5, label=f"{label}, mean")
         axis.axhline(0, color="0.7", lw=0.8, zorder=0)
+        _shade_holes(axis, record)
         axis.set(xlabel=text(record.input_names[0]), ylabel=f"bias of {text(record.scale_names[k])}")
         axis.legend()
     return figure
@@ -180,6 +183,14 @@ def rank_figure(record: Record, bins: int = 20) -> Figure:
             axis.legend(loc="lower right")
     axes[-1, 0].set_xlabel("rank among all draws")
     return figure
+
+
+def _shade_holes(axis: Axes, record: Record) -> None:
+    """Grey where the curves leave the data, or cross a hole in them."""
+    label = "no data nearby"
+    for hole in DomainCoverage(record).holes:
+        axis.axvspan(hole.lower, hole.upper, color="0.93", lw=0, zorder=-1, label=label)
+        label = "_"
 
 
 def _band(axis: Axes, bands: _Bands, quantity: str, k: int, colour: str, alpha: float, label: str) -> None:

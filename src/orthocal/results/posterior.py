@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array, IntArray
 from ..bias.base import BiasPrior, BiasSampler
-from ..errors import InputError, SimulatorError
+from ..errors import InputError, OrthocalWarning, SimulatorError
 from ..findings import Findings
 from ..methods.distance import domain_squares
 from ..problem.data import new_inputs
@@ -24,6 +25,7 @@ from ..progress import progress_shown
 from . import store
 from .bias_size import size_table
 from .check import findings
+from .coverage import distances
 from .curves import domain_curves
 from .likelihood import likelihood_group, require_likelihood
 from .predict import Predictor, prediction_at_data, prepared_samplers, restored_samplers
@@ -111,6 +113,7 @@ class Posterior:
         draws: int | None = None,
         seed: int | None = None,
         scale: Literal["native", "transformed"] = "native",
+        warn: bool = True,
     ) -> xr.Dataset:
         """Predictions at x_new, or at the data points.
 
@@ -124,6 +127,8 @@ class Posterior:
             Of the parts that are drawn anew (the bias between the known points, the noise); default: the run's.
         scale
             Of outcomes with a transform: their own, or ``"transformed"``, on which bias and noise are added.
+        warn
+            Say so where points lie far from the data.
 
         Returns
         -------
@@ -131,7 +136,10 @@ class Posterior:
         point, outcome). Away from the data points ``observation`` has the noise of a typical point, and x_new counts as
         exact. Of an outcome with a transform T and on its own scale, ``model`` is f, ``mean`` is what T takes to
         T(f) + b*, the median of observations, and ``bias`` is ``mean`` - ``model``; quantiles of the draws are those of
-        the transformed scale. Outputs without inputs are predicted as they are, x_new None, at one point.
+        the transformed scale. Outputs without inputs are predicted as they are, x_new None, at one point. ``distance``
+        (point,) is that to the nearest data, in length-scales of the bias; its attribute ``units`` says what stands for
+        these where the bias is no Gaussian process. ``far`` (point,) says which points lie far from the data, beside
+        the gaps that these have among themselves.
         """
         if self.record.without_inputs and x_new is not None:
             raise InputError("the outputs have no x: predict() without x_new gives all of them")
@@ -142,7 +150,11 @@ class Posterior:
         if inputs is None:
             return prediction_at_data(self.record, self._kept(draws), self._rng(seed), native)
         with progress_shown(True):
-            return self._predictor(inputs, self._kept(draws), self._rng(seed), native)
+            predicted = self._predictor(inputs, self._kept(draws), self._rng(seed), native)
+        words = distances(self.record, inputs).words if warn else None
+        if words is not None:
+            warnings.warn(words, OrthocalWarning, stacklevel=2)
+        return predicted
 
     @property
     def log_likelihood(self) -> xr.Dataset:

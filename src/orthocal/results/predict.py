@@ -28,6 +28,7 @@ from ..projection import (
     functional_continuation,
     regressed_continuation,
 )
+from .coverage import distances
 from .record import Record
 
 DIMS = ("chain", "draw", "point", "outcome")
@@ -178,16 +179,20 @@ def _dataset(
         # a difference on the transformed scale is none on the outcome's own
         changed = np.array([name is not None for name in record.transforms.names])
         values |= back | {"bias": np.where(changed, back["mean"] - back["model"], bias)}
-    inputs = {"input": list(record.input_names), "x": (("point", "input"), x)}
-    return xr.Dataset(
+    found = xr.Dataset(
         {name: (DIMS, value) for name, value in values.items()},
         coords={
             "chain": record.values("posterior", "chain"),
             "draw": keep,
             "outcome": list(record.outcome_names),
-            **({} if record.without_inputs else inputs),
         },
     )
+    if record.without_inputs:
+        return found
+    away = distances(record, x)
+    return found.assign(
+        distance=(("point",), away.values, {"units": away.unit}), far=(("point",), away.far)
+    ).assign_coords(input=list(record.input_names), x=(("point", "input"), x))
 
 
 def _merged(values: Array) -> Array:

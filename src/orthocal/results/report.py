@@ -17,6 +17,7 @@ from ..projection import ProjectionKind
 from . import figures as plots
 from .bias_size import size_table
 from .check import findings
+from .coverage import DomainCoverage
 from .outputs import WEIGHTS, output_rows
 from .record import Record
 
@@ -106,6 +107,8 @@ def _fit_words(record: Record, several_inputs: bool) -> str:
         return f"{words} Each output stands in units of its noise, because their own units differ."
     if several_inputs:
         words += " Each point is an observation."
+    elif DomainCoverage(record).holes:
+        words += " Grey: no data nearby, the curves are extrapolated there."
     return f"{words} They are back on the scale of the observations." if record.transforms else words
 
 

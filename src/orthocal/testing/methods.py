@@ -193,7 +193,7 @@ def _priors() -> dict[str, Distribution]:
 
 def _cosine(problem: Problem, posterior: Posterior, points: Array, weights: Array) -> float:
     """The largest |<b, g_j>_W| / (|b|_W |g_j|_W) over draws and parameters, in the outcomes' units."""
-    bias = posterior.predict(points)["bias"].values
+    bias = posterior.predict(points, warn=False)["bias"].values
     gradient = problem.simulator.gradient(points, problem.theta_tilde)
     weighted = np.einsum("m,kl,mlp->mkp", weights, problem.weight, gradient)
     inner = np.einsum("csmk,mkp->csp", bias, weighted)
