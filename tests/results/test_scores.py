@@ -82,7 +82,7 @@ def test_missing_cells_are_left_out():
 
 
 def test_known_scores():
-    cells = CellScores(np.array([[3.0], [4.0]]), np.array([[1.0], [2.0]]), np.ones((2, 1)))
+    cells = CellScores(np.array([[3.0], [4.0]]), np.array([[1.0], [2.0]]), np.ones((2, 1)), np.ones((2, 1)))
     row = score_table(cells, ("y",)).loc["y"]
     assert row["rmse"] == pytest.approx(np.sqrt(12.5))
     assert row["rmse_se"] == pytest.approx(3.5 / (2 * np.sqrt(12.5)))
@@ -95,7 +95,7 @@ def test_known_scores():
 
 def test_scores_without_any_cell_are_nan():
     nothing = np.full((3, 1), np.nan)
-    assert score_table(CellScores(nothing, nothing, nothing), ("y",)).isna().all(axis=None)
+    assert score_table(CellScores(nothing, nothing, nothing, nothing), ("y",)).isna().all(axis=None)
     assert np.isnan(mean_and_error(nothing[:, 0])).all()
 
 

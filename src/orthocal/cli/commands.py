@@ -87,11 +87,20 @@ def compare(
     problem_file: Annotated[Path, typer.Argument(help="The problem as a TOML file.")],
     out: Out = None,
     methods: Annotated[str | None, typer.Option(help="Names of methods, with commas. Default: the file's.")] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="Column of the data that says which rows to hold out together.")
+    ] = None,
 ) -> None:
     """Calibrate by several methods, and score how they predict observations that they have not seen."""
     from ..comparison.comparison import compare as run_compare
     from ..comparison.page import write_tables
-    from ..config.problem_file import build_methods, build_problem, compared_methods, read_problem_file
+    from ..config.problem_file import (
+        build_methods,
+        build_problem,
+        compared_methods,
+        held_out_groups,
+        read_problem_file,
+    )
 
     config = read_problem_file(problem_file)
     names = compared_methods(config) if methods is None else listed(methods)
@@ -107,6 +116,7 @@ def compare(
         warmup=sampling.warmup,
         fold_draws=config.compare.fold_draws,
         loo=config.compare.loo,
+        groups=held_out_groups(config, problem_file.parent, groups or config.compare.groups),
     )
     folder = made_folder(out or problem_file.parent / config.output.folder)
     typer.echo(f"\n{comparison}\n")

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from ..calibration import check_lengths
@@ -16,8 +18,10 @@ from ..methods import Method
 from ..problem.problem import Problem
 from ..progress import progress_shown
 from ..results.likelihood import require_density
-from .fits import prepared, run_methods, split_rows
-from .left_out import with_output_priors
+from .by_group import group_scores
+from .fits import Scored, prepared, run_methods
+from .folds import held_groups, split_groups, split_rows
+from .left_out import output_folds, with_output_priors
 from .tables import Compared
 from .words import assumptions, labelled, remarks
 
@@ -42,9 +46,9 @@ class Comparison(Compared):
     posteriors
         Label -> posterior from all data.
     failures
-        Label -> why a method cannot do the problem. One that failed in a fold only has a posterior, but no scores.
+        Label -> why a method cannot do the problem. One that failed in every fold has a posterior, but no scores.
     held_out
-        Label -> scores of every cell of y from the fit that had not seen it.
+        Label -> scores of every cell of y from the fit that had not seen it, nor any of its group.
     fold_of_row
         The fold in which each row was held out, (n,), or each output without inputs, (q,); the same for every method.
         None without folds.
@@ -54,6 +58,12 @@ class Comparison(Compared):
         Seconds and simulator calls that all methods share: the noise, the search for the best fit, gradients.
     seed
         Of the folds and of every fit.
+    groups
+        The groups that were held out, or None.
+    row_wise
+        With groups: the same as ``held_out``, but with rows held out at random.
+    missed
+        Label -> fold -> why a method has no scores there.
     """
 
     @property
@@ -64,6 +74,13 @@ class Comparison(Compared):
     def remarks(self) -> list[str]:
         """What the results say, in plain sentences."""
         return list(remarks(self))
+
+    def group_scores(self) -> pd.DataFrame:
+        """One row a group, outcome and method, as in ``scores()``, where whole groups were held out.
+
+        ``interval_score`` is the mean width of the 95 % intervals, plus 40 times what observations are beyond them.
+        """
+        return group_scores(self)
 
     def figure(self) -> Figure:
         """The posteriors of each parameter side by side, one panel a parameter."""
@@ -102,6 +119,7 @@ def compare(
     fold_draws: int | None = None,
     loo: bool = False,
     progress: bool = True,
+    groups: ArrayLike | str | None = None,
 ) -> Comparison:
     """Calibrate by several methods, and score how they predict observations that they have not seen.
 
@@ -114,8 +132,8 @@ def compare(
         Names, objects of ``oc.methods``, or label -> name or object; for outputs without inputs by default without
         ``"bart"``.
     folds
-        The rows are split at random into so many parts, the same for every method. Each part is predicted from the
-        others. 0 for no scores. Of outputs without inputs it is the outputs that are split.
+        The rows are split at random into so many parts, the same for every method; equal rows of x stay together. Each
+        part is predicted from the others. 0 for no scores. Of outputs without inputs it is the outputs that are split.
     draws, chains, warmup
         Of the fits to all data, as for ``oc.calibrate``.
     seed
@@ -124,6 +142,10 @@ def compare(
         Draws a chain of the fits to the folds. These need fewer: by default at most 250.
     loo
         Include leave-one-out by importance sampling in what is printed and reported.
+    groups
+        Hold out whole groups: one label a row, (n,), or the name of the problem's groups or of an input. Each of up to
+        10 groups is left out alone; more are put together in 10 folds. The scores are then those of new groups, and
+        ``folds`` those of rows, which are set beside them (0 for none).
     """
     if not isinstance(problem, Problem):
         raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem")
@@ -133,6 +155,7 @@ def compare(
         chosen = with_output_priors(problem, chosen)
     check_lengths(draws, chains, warmup, seed)
     _check_folds(problem.data.q if without_inputs else problem.data.n, folds, fold_draws)
+    held = held_groups(problem.data, groups)
     if loo:
         require_density(problem.data.transforms, problem.data.native_y)
     short = min(draws, FOLD_DRAWS) if fold_draws is None else fold_draws
@@ -142,10 +165,14 @@ def compare(
     # one BLAS thread: the result must not depend on their number
     with threadpool_limits(limits=1, user_api="blas"), progress_shown(progress):
         preparation = prepared(problem)
-        split = split_rows(problem, folds, seed) if folds else None
-        fits = run_methods(problem, chosen, split, seed, {**options, "draws": draws}, {**options, "draws": short})
-    fold_of_row = None if split is None else split.fold_of_row
-    return Comparison(chosen, *fits, fold_of_row, loo, preparation, seed)
+        split = output_folds if without_inputs else split_rows
+        splits = [split(problem, folds, seed)] if folds else []
+        splits += [split_groups(problem, held, seed)] if held else []
+        fits = run_methods(problem, chosen, splits, seed, {**options, "draws": draws}, {**options, "draws": short})
+    *rows, last = fits.scored or [Scored(None, {}, {})]
+    row_wise = rows[0].held_out if rows else {}
+    scores = last.held_out, last.fold_of_row
+    return Comparison(chosen, *fits[:2], *scores, loo, preparation, seed, held, row_wise, last.missed)
 
 
 def _check_folds(n: int, folds: int, fold_draws: int | None) -> None:

@@ -12,11 +12,13 @@ from ..arrays import BoolArray, IntArray
 from ..calibration import calibrate
 from ..errors import InputError, OrthocalError
 from ..methods import Method
+from ..problem.data import FieldData
 from ..problem.problem import Problem
 from ..progress import progress_bar
 from ..results.posterior import Posterior
 from ..results.scores import CellScores, cell_scores
-from .left_out import output_folds, output_scores
+from .folds import Fold, Split
+from .left_out import output_scores
 
 
 class HeldOut(NamedTuple):
@@ -26,19 +28,20 @@ class HeldOut(NamedTuple):
     model_alone: CellScores
 
 
-class Split(NamedTuple):
-    """The fold of each row, or of each output without inputs, and the problem without each fold."""
+class Scored(NamedTuple):
+    """What came of one split, by label: scores of the held-out cells, and fold -> why it has none."""
 
-    fold_of_row: IntArray
-    problems: list[Problem]
+    fold_of_row: IntArray | None
+    held_out: dict[str, HeldOut]
+    missed: dict[str, dict[str, str]]
 
 
 class Fits(NamedTuple):
-    """What came of the methods, by label: posterior, reason of a failure, scores of the held-out cells."""
+    """What came of the methods, by label: posterior, reason of a failure, and what came of each split."""
 
     posteriors: dict[str, Posterior]
     failures: dict[str, str]
-    held_out: dict[str, HeldOut]
+    scored: list[Scored]
 
 
 def prepared(problem: Problem) -> tuple[float, int]:
@@ -51,53 +54,59 @@ def prepared(problem: Problem) -> tuple[float, int]:
     return perf_counter() - started, problem.simulator.calls - calls
 
 
-def split_rows(problem: Problem, folds: int, seed: int) -> Split:
-    """The rows at random in parts whose sizes differ by one at most; outputs, where they have no inputs."""
-    if problem.data.without_inputs:
-        return Split(*output_folds(problem, folds, seed))
-    fold_of_row = np.empty(problem.data.n, dtype=np.intp)
-    order = np.random.default_rng(np.random.SeedSequence([seed, 0])).permutation(problem.data.n)
-    fold_of_row[order] = np.arange(problem.data.n) % folds
-    problems = []
-    for fold in range(folds):
-        try:
-            problems.append(problem.subset(fold_of_row != fold))
-        except OrthocalError as error:
-            raise InputError(f"without fold {fold + 1} of {folds}: {error}; or take more folds, or folds=0") from None
-    return Split(fold_of_row, problems)
-
-
 def run_methods(
     problem: Problem,
     methods: dict[str, Method],
-    split: Split | None,
+    splits: list[Split],
     seed: int,
     options: dict[str, Any],
     fold_options: dict[str, Any],
 ) -> Fits:
-    """Every method with all data, and with each fold left out; a method that fails is not tried again."""
+    """Every method with all data, and with each fold of each split left out.
+
+    A method that fails with all data is not tried again. A fold that fails has no scores, and the others count.
+    """
     posteriors: dict[str, Posterior] = {}
     failures: dict[str, str] = {}
-    pieces: dict[str, list[HeldOut]] = {name: [] for name in methods}
-    folds = 0 if split is None else len(split.problems)
-    for name, fold in progress_bar([(name, fold) for name in methods for fold in range(folds + 1)], "methods"):
+    pieces: list[dict[str, list[HeldOut | str]]] = [{name: [] for name in methods} for _ in splits]
+    places = [(s, k) for s, split in enumerate(splits) for k in range(len(split.folds))]
+    for name, place in progress_bar([(name, place) for name in methods for place in [None, *places]], "methods"):
         if name in failures:
             continue
-        try:
-            if split is None or fold == 0:
+        if place is None:
+            try:
                 posteriors[name] = calibrate(problem, methods[name], seed=seed, **options)
-            else:
-                own_seed = int(np.random.SeedSequence([seed, fold]).generate_state(1)[0])
-                fit = calibrate(split.problems[fold - 1], methods[name], seed=own_seed, **fold_options)
-                pieces[name].append(_scored(fit, problem, split.fold_of_row == fold - 1))
-        except OrthocalError as error:
-            failures[name] = str(error) if fold == 0 else f"without fold {fold} of {folds}: {error}"
+            except OrthocalError as error:
+                failures[name] = str(error)
+            continue
+        s, k = place
+        # the first split has the seeds that it has alone
+        own_seed = int(np.random.SeedSequence([seed, k + 1, *([s] if s else [])]).generate_state(1)[0])
+        pieces[s][name].append(_fold_scores(problem, methods[name], splits[s].folds[k], own_seed, fold_options))
     if not posteriors:
         raise InputError("no method can do this problem: " + "; ".join(f"{a}: {b}" for a, b in failures.items()))
-    held_out = {}
-    if split is not None:
-        held_out = {name: _joined(pieces[name], split.fold_of_row) for name in methods if name not in failures}
-    return Fits(posteriors, failures, held_out)
+    scored = []
+    for split, parts in zip(splits, pieces, strict=True):
+        scored.append(Scored(split.fold_of_row, {}, {}))
+        for name in posteriors:
+            why = {fold.name: one for fold, one in zip(split.folds, parts[name], strict=True) if isinstance(one, str)}
+            if len(why) == len(split.folds):
+                failures[name] = "without {}: {}".format(*next(iter(why.items())))
+                continue
+            scored[-1].held_out[name] = _joined(parts[name], split, problem.data)
+            if why:
+                scored[-1].missed[name] = why
+    return Fits(posteriors, failures, scored)
+
+
+def _fold_scores(problem: Problem, method: Method, fold: Fold, seed: int, options: dict[str, Any]) -> HeldOut | str:
+    """Scores of one fold, or why there are none."""
+    if fold.problem is None:
+        return fold.failure
+    try:
+        return _scored(calibrate(fold.problem, method, seed=seed, **options), problem, fold.rows)
+    except OrthocalError as error:
+        return str(error)
 
 
 def _scored(fit: Posterior, problem: Problem, rows: BoolArray) -> HeldOut:
@@ -117,13 +126,18 @@ def _scored(fit: Posterior, problem: Problem, rows: BoolArray) -> HeldOut:
     return HeldOut(*(cell_scores(one.reshape(-1, *y.shape), y) for one in draws))
 
 
-def _joined(pieces: list[HeldOut], fold_of_row: IntArray) -> HeldOut:
-    """The scores of all rows, in their order, from those of the folds."""
-    # an output without inputs may have several cells
-    cells = sum(len(one.with_bias.crps) for one in pieces) // len(fold_of_row)
-    place = np.argsort(np.argsort(np.repeat(fold_of_row, cells), kind="stable"), kind="stable")
+def _joined(pieces: list[HeldOut | str], split: Split, data: FieldData) -> HeldOut:
+    """The scores of all rows, in their order, from those of the folds; NaN where a fold has none.
 
-    def joined(parts: list[CellScores]) -> CellScores:
-        return CellScores(*(np.concatenate(arrays)[place] for arrays in zip(*parts, strict=True)))
-
-    return HeldOut(joined([one.with_bias for one in pieces]), joined([one.model_alone for one in pieces]))
+    Of outputs without inputs the cells are (q n, 1), output after output.
+    """
+    shape, each = ((data.y.size, 1), data.n) if data.without_inputs else (data.y.shape, 1)
+    parts = []
+    for which in range(len(HeldOut._fields)):
+        whole = CellScores(*(np.full(shape, np.nan) for _ in CellScores._fields))
+        for fold, piece in zip(split.folds, pieces, strict=True):
+            if not isinstance(piece, str):
+                for into, values in zip(whole, piece[which], strict=True):
+                    into[np.repeat(fold.rows, each)] = values
+        parts.append(whole)
+    return HeldOut(*parts)

@@ -6,13 +6,14 @@ from contextlib import suppress
 
 import numpy as np
 
-from ..arrays import BoolArray, IntArray
+from ..arrays import BoolArray
 from ..errors import InputError, OrthocalError
 from ..methods import Method
 from ..methods.outputs import method_for
 from ..problem.problem import Problem
 from ..results.posterior import Posterior
 from ..results.scores import CellScores, cell_scores
+from .folds import Fold, Split
 
 
 def with_output_priors(problem: Problem, methods: dict[str, Method]) -> dict[str, Method]:
@@ -25,19 +26,20 @@ def with_output_priors(problem: Problem, methods: dict[str, Method]) -> dict[str
     return chosen
 
 
-def output_folds(problem: Problem, folds: int, seed: int) -> tuple[IntArray, list[Problem]]:
-    """The outputs at random in parts whose sizes differ by one at most, (q,), and the problem without each part."""
+def output_folds(problem: Problem, folds: int, seed: int) -> Split:
+    """The outputs at random in parts whose sizes differ by one at most, and the problem without each part."""
     q = problem.data.q
     fold_of_output = np.empty(q, dtype=np.intp)
     order = np.random.default_rng(np.random.SeedSequence([seed, 0])).permutation(q)
     fold_of_output[order] = np.arange(q) % folds
-    problems = []
-    for fold in range(folds):
+    parts = []
+    for k in range(folds):
+        name, hidden = f"fold {k + 1} of {folds}", fold_of_output == k
         try:
-            problems.append(problem.subset(np.arange(problem.data.n), hidden=fold_of_output == fold))
+            parts.append(Fold(name, hidden, problem.subset(np.arange(problem.data.n), hidden=hidden)))
         except OrthocalError as error:
-            raise InputError(f"without fold {fold + 1} of {folds}: {error}; or take more folds, or folds=0") from None
-    return fold_of_output, problems
+            raise InputError(f"without {name}: {error}; or take more folds, or folds=0") from None
+    return Split(fold_of_output, parts)
 
 
 def output_scores(fit: Posterior, problem: Problem, outputs: BoolArray) -> tuple[CellScores, CellScores]:

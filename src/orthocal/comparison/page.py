@@ -13,6 +13,7 @@ from ..pages.page import rendered
 from ..pages.pictures import Picture, inline_svg
 from ..pages.tables import Grid, grid_text, summary_rows, with_error
 from . import figures
+from .by_group import group_grid, group_scores
 from .output_figures import compared_outputs_figure
 from .tables import Compared
 from .words import WIDE, assumptions, flat_settings, remarks
@@ -34,6 +35,8 @@ def write_tables(comparison: Compared, folder: Path) -> list[Path]:
     tables = {"parameters": comparison.summary(), "scores": comparison.scores(), "times": comparison.times()}
     if comparison.with_loo:
         tables["loo"] = comparison.loo()
+    if comparison.groups is not None:
+        tables["groups"] = group_scores(comparison)
     paths = []
     for name, table in tables.items():
         if len(table):
@@ -77,6 +80,8 @@ def grids(comparison: Compared) -> Iterator[Grid]:
     yield _parameters(comparison)
     if comparison.held_out:
         yield _scores(comparison)
+        if comparison.groups is not None:
+            yield group_grid(comparison)
     if comparison.with_loo:
         yield _loo(comparison)
     yield _times(comparison)
@@ -110,17 +115,25 @@ def _scores(comparison: Compared) -> Grid:
             rows.append([*([outcome] if several else []), method, *cells[:3], gap, *cells[3:]])
     header = [*_SCORES.values(), "CRPS above best", *(f"model: {title}" for title in _SCORES.values())]
     whole = comparison.scored_names == comparison.outcome_names
-    who = "Each row of the data was predicted by a fit that had not seen it" if whole else _OUTPUT_LEFT_OUT
     unit = "both in the outcome's unit" if whole else "both in standard deviations of the output's noise"
     caption = (
-        f"{who}. RMSE is the error of the predictive mean, CRPS that of the whole predictive distribution, {unit}: "
-        "smaller is better. Coverage is the share of 95 % intervals that hold the observation: it should be 0.95. The "
-        "last three columns are those of the model alone, without its bias. ± is one standard error; that of the CRPS "
-        "above the best is from the differences cell by cell."
+        f"{_held_words(comparison)} RMSE is the error of the predictive mean, CRPS that of the whole predictive "
+        f"distribution, {unit}: smaller is better. Coverage is the share of 95 % intervals that hold the observation: "
+        "it should be 0.95. The last three columns are those of the model alone, without its bias. ± is one standard "
+        "error; that of the CRPS above the best is from the differences cell by cell."
     )
     return Grid(
         "Held-out observations", caption, [*(["outcome"] if several else []), "method", *header], rows, 1 + several
     )
+
+
+def _held_words(comparison: Compared) -> str:
+    if comparison.scored_names != comparison.outcome_names:
+        return f"{_OUTPUT_LEFT_OUT}."
+    if comparison.groups is None:
+        return "Each row of the data was predicted by a fit that had not seen it."
+    name = comparison.groups.name
+    return f"Each row of the data was predicted by a fit that had not seen any row of its group ({name})."
 
 
 def _loo(comparison: Compared) -> Grid:
@@ -204,7 +217,9 @@ def _settings(comparison: Compared) -> Iterator[tuple[str, str]]:
     rows = f"{data['point']} rows, {data['input']} input(s), {first.q} outcome(s)"
     yield "data", f"{first.q} outputs without inputs" if first.record.without_inputs else rows
     if comparison.fold_of_row is not None:
-        yield "folds", f"{comparison.fold_of_row.max() + 1}, at random, the same for every method"
+        groups = comparison.groups
+        how = "at random" if groups is None else f"of whole groups ({groups.count}, by {groups.name})"
+        yield "folds", f"{comparison.fold_of_row.max() + 1}, {how}, the same for every method"
     yield "chains, draws, warm-up", f"{sizes['chain']} x {sizes['draw']}, {first.record.warmup}"
     yield "seed", str(comparison.seed)
     for name, posterior in comparison.posteriors.items():

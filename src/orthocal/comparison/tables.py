@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
 import pandas as pd
 
 from ..arrays import IntArray
 from ..methods.base import KINDS, ListedMethod, Method
+from ..problem.data import Groups
 from ..results.posterior import Posterior
 from ..results.scores import loo as psis_loo
 from ..results.scores import mean_and_error, score_table
@@ -27,6 +29,9 @@ class Compared:
     with_loo: bool
     preparation: tuple[float, int]
     seed: int
+    groups: Groups | None = None
+    row_wise: dict[str, HeldOut] = field(default_factory=dict)
+    missed: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -40,6 +45,12 @@ class Compared:
     def scored_names(self) -> tuple[str, ...]:
         """The rows of the scores: the outcomes, or all outputs without inputs together, because each is one number."""
         return ("all outputs, in noise sds",) if self._first.record.without_inputs else self.outcome_names
+
+    @property
+    def own_groups(self) -> str | None:
+        """Name of the problem's own groups, or None."""
+        groups = self._first.record.groups
+        return None if groups is None else groups.name
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -62,8 +73,9 @@ class Compared:
         ``rmse`` is the error of the predictive mean, ``crps`` that of the whole predictive distribution, both in the
         outcome's unit, and ``coverage`` the share of the 95 % intervals that hold the observation. With the prefix
         ``model_`` the same for the simulator without bias. ``_se`` are standard errors over the cells of y, taken as
-        independent. ``crps_gap`` is the distance from the best method's CRPS, and ``gap_se`` its standard error from
-        the differences cell by cell: it tells methods apart much better than the errors of the scores themselves.
+        independent, or over groups where these were held out. ``crps_gap`` is the distance from the best method's
+        CRPS, and ``gap_se`` its standard error from the differences cell by cell: it tells methods apart much better
+        than the errors of the scores themselves.
         """
         return self._scores.copy()
 
@@ -104,15 +116,19 @@ class Compared:
 
     @cached_property
     def _scores(self) -> pd.DataFrame:
-        tables = {name: _score_columns(one, self.scored_names) for name, one in self.held_out.items()}
+        codes = None if self.groups is None else self.groups.codes
+        tables = {name: _score_columns(one, self.scored_names, codes) for name, one in self.held_out.items()}
         if not tables:
             return pd.DataFrame()
         table = pd.concat(tables, names=["method", "outcome"])
         for k, outcome in enumerate(self.scored_names):
             cells = {name: one.with_bias.crps[:, k] for name, one in self.held_out.items()}
-            best = cells[str(table.xs(outcome, level="outcome")["crps"].idxmin())]
+            # a fold may have failed by some methods: the best is that of the cells that all have, where there are any
+            shared = ~np.isnan(np.array(list(cells.values()))).any(axis=0)
+            means = {name: np.mean(own[shared]) if shared.any() else np.nanmean(own) for name, own in cells.items()}
+            best = cells[min(means, key=lambda name: means[name])]
             for name, own in cells.items():
-                table.loc[(name, outcome), ["crps_gap", "gap_se"]] = mean_and_error(own - best)
+                table.loc[(name, outcome), ["crps_gap", "gap_se"]] = mean_and_error(own - best, codes)
         return table
 
     @cached_property
@@ -138,6 +154,6 @@ def _by_parameter(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     return rows.reindex(pd.MultiIndex.from_tuples(order, names=["parameter", "method"]))
 
 
-def _score_columns(held_out: HeldOut, outcome_names: tuple[str, ...]) -> pd.DataFrame:
-    alone = score_table(held_out.model_alone, outcome_names)
-    return score_table(held_out.with_bias, outcome_names).join(alone.add_prefix("model_"))
+def _score_columns(held_out: HeldOut, outcome_names: tuple[str, ...], groups: IntArray | None) -> pd.DataFrame:
+    alone = score_table(held_out.model_alone, outcome_names, groups)
+    return score_table(held_out.with_bias, outcome_names, groups).join(alone.add_prefix("model_"))

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..methods.base import METHODS, ListedMethod, Method, method_by_name
+from .by_group import group_remarks
 from .tables import Compared
 
 #: a posterior that is so many times as wide as the narrowest is worth a remark
@@ -91,6 +92,7 @@ def remarks(comparison: Compared) -> Iterator[str]:
         yield from _free(comparison)
         yield from _disagreements(comparison)
     if comparison.held_out:
+        yield from group_remarks(comparison)
         yield from _predictions(comparison)
     if comparison.with_loo:
         yield from _loo(comparison)

@@ -28,7 +28,7 @@ from ..problem.simulator import Simulator
 from ..runs.table import RunTable
 from ..sections import Names, Section, read_sections
 from .priors import priors_of
-from .tables import columns_of, read_table
+from .tables import columns_of, labels_of, read_table
 from .user_code import FileFunction
 
 KERNELS: dict[str, Callable[[], Kernel]] = {
@@ -49,6 +49,7 @@ class DataSection(Section):
     y_err: Names | None = None
     transform: str | list[str] | dict[str, str] | None = None
     x_err: float | list[float] | Names | None = None
+    groups: str | None = None
 
 
 class SimulatorSection(Section):
@@ -120,6 +121,7 @@ class CompareSection(Section):
     folds: int = 5
     fold_draws: int | None = None
     loo: bool = False
+    groups: str | None = None
 
 
 class ProblemFile(Section):
@@ -172,7 +174,15 @@ def build_problem(config: ProblemFile, folder: Path) -> Problem:
         transform=config.data.transform,
         x_err=_input_errors(config.data.x_err, table, file),
         constraint=config.constraint,
+        groups=None if config.data.groups is None else labels_of(table, config.data.groups, file),
     )
+
+
+def held_out_groups(config: ProblemFile, folder: Path, name: str | None) -> Any:
+    """The groups to hold out: those of the problem or an input by name, or another column of the data."""
+    if name is None or name == config.data.groups or name in (config.data.x or []):
+        return name
+    return labels_of(read_table(folder / config.data.file), name, Path(config.data.file).name)
 
 
 def build_method(config: MethodSection, loss: LossSection | None = None) -> Method:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -22,6 +23,13 @@ def read_table(path: Path) -> pd.DataFrame:
         raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
     except (ValueError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not a CSV table: {error}") from None
+
+
+def labels_of(table: pd.DataFrame, name: str, file: str) -> pd.Series[Any]:
+    """One column of numbers or text, which says what each row belongs to."""
+    if name not in table.columns:
+        raise ConfigError(f"{file} has no column {name!r}; there are: {', '.join(map(str, table.columns))}")
+    return table[name]
 
 
 def columns_of(table: pd.DataFrame, names: list[str], file: str) -> pd.DataFrame:

@@ -179,9 +179,8 @@ def chosen_groups(data: FieldData, groups: ArrayLike | str | None) -> Groups:
 
 
 def _label(value: object) -> str:
-    """A label as text; whole numbers without a point."""
-    whole = isinstance(value, float | np.floating) and float(value).is_integer()
-    return f"{value:.0f}" if whole else str(value)
+    """A label as text; numbers without the digits that are rounding."""
+    return f"{value:.10g}" if isinstance(value, float | np.floating) else str(value)
 
 
 def new_inputs(x_new: ArrayLike, input_names: tuple[str, ...]) -> Array:

@@ -113,6 +113,8 @@ def _constant_data(problem: Problem, directions: Array | None) -> xr.Dataset:
         )
         constant["x_err_moves"] = (("effect", "parameter"), moves)
         constant["x_err_cov"] = (("point", "outcome", "other_outcome"), problem.input_errors.cov)
+    if data.groups is not None:
+        constant["group"] = (("point",), list(data.groups.of_rows), {"name": data.groups.name})
     if directions is not None:
         constant["projection_direction"] = (("point", "outcome", "parameter"), directions)
     return constant

@@ -23,6 +23,7 @@ from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError
 from ..methods.base import Drawn, Draws, Method
 from ..problem.constraint import OPAQUE, Constraint
+from ..problem.data import Groups, row_groups
 from ..problem.noise import Noise
 from ..problem.parameters import Support
 from ..problem.problem import Problem
@@ -132,6 +133,14 @@ class Record:
     @property
     def x(self) -> Array:
         return self.constant("x")
+
+    @property
+    def groups(self) -> Groups | None:
+        """Which rows belong together, where the problem said so."""
+        if not self.has("constant_data", "group"):
+            return None
+        stored = self.data["constant_data"].to_dataset()["group"]
+        return row_groups(stored.values, len(stored), str(stored.attrs["name"]))
 
     @property
     def native_y(self) -> Array:

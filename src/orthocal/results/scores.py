@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp
 
-from ..arrays import Array
+from ..arrays import Array, IntArray
 from ..errors import InputError
 from ..methods.weights import pareto_smoothed
 from .likelihood import log_likelihood, require_density
@@ -40,53 +40,70 @@ def crps(draws: Array, y: Array) -> Array:
 class CellScores(NamedTuple):
     """Scores of every cell of y, (n, q), NaN where it is missing.
 
-    ``error`` is y less the predictive mean; ``covered`` 1 where the interval holds y, 0 where not.
+    ``error`` is y less the predictive mean; ``covered`` 1 where the interval holds y, 0 where not; ``interval`` the
+    interval's width, and 40 times what y is beyond it (Gneiting and Raftery, JASA 2007): smaller is better.
     """
 
     error: Array
     crps: Array
     covered: Array
+    interval: Array
 
 
 def cell_scores(draws: Array, y: Array) -> CellScores:
     """Scores of draws of observations, (s, n, q), for the observed y (n, q)."""
     lower, upper = np.quantile(draws, [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2], axis=0)
     covered = np.where(np.isnan(y), np.nan, (lower <= y) & (y <= upper))
-    return CellScores(y - draws.mean(axis=0), crps(draws, y), covered)
+    beyond = np.maximum(lower - y, 0.0) + np.maximum(y - upper, 0.0)
+    interval = upper - lower + 2 / (1 - INTERVAL) * beyond
+    return CellScores(y - draws.mean(axis=0), crps(draws, y), covered, interval)
 
 
-def score_table(cells: CellScores, outcome_names: tuple[str, ...]) -> pd.DataFrame:
-    """One row an outcome: RMSE, CRPS and coverage, each with its standard error over the cells."""
-    rows = [_scores(*(part[:, k] for part in cells)) for k in range(len(outcome_names))]
+def score_table(cells: CellScores, outcome_names: tuple[str, ...], groups: IntArray | None = None) -> pd.DataFrame:
+    """One row an outcome: RMSE, CRPS and coverage, each with its standard error over the cells.
+
+    Where rows were held out by ``groups`` (n,), the standard errors are those over groups.
+    """
+    rows = [
+        _scores(cells.error[:, k], cells.crps[:, k], cells.covered[:, k], groups) for k in range(len(outcome_names))
+    ]
     return pd.DataFrame(rows, index=pd.Index(outcome_names, name="outcome"))
 
 
-def _scores(error: Array, crps_: Array, covered: Array) -> dict[str, float]:
-    seen = ~np.isnan(error)
-    count = int(seen.sum())
+def _scores(error: Array, crps_: Array, covered: Array, groups: IntArray | None) -> dict[str, float]:
+    count = int((~np.isnan(error)).sum())
     if not count:
         return dict.fromkeys(("rmse", "rmse_se", "crps", "crps_se", "coverage", "coverage_se"), np.nan)
-    mse, mse_se = mean_and_error(error[seen] ** 2)
+    mse, mse_se = mean_and_error(error**2, groups)
     rmse = np.sqrt(mse)
-    mean, mean_se = mean_and_error(crps_[seen])
+    mean, mean_se = mean_and_error(crps_, groups)
+    coverage, coverage_se = mean_and_error(covered, groups)
     # two successes and two failures more (Agresti and Coull): otherwise 100 % would have no error
-    share = (covered[seen].sum() + 2) / (count + 4)
+    share = (coverage * count + 2) / (count + 4)
+    least = float(np.sqrt(share * (1 - share) / (count + 4)))
     return {
         "rmse": rmse,
         "rmse_se": mse_se / (2 * rmse) if rmse > 0 else 0.0,
         "crps": mean,
         "crps_se": mean_se,
-        "coverage": float(covered[seen].mean()),
-        "coverage_se": float(np.sqrt(share * (1 - share) / (count + 4))),
+        "coverage": coverage,
+        "coverage_se": least if groups is None else float(np.fmax(least, coverage_se)),
     }
 
 
-def mean_and_error(values: Array) -> tuple[float, float]:
-    """Mean of the values that are there, and its standard error as if they were independent."""
-    seen = values[~np.isnan(values)]
+def mean_and_error(values: Array, groups: IntArray | None = None) -> tuple[float, float]:
+    """Mean of the values that are there, and its standard error as if they, or their groups, were independent."""
+    there = ~np.isnan(values)
+    seen = values[there]
     if not len(seen):
         return np.nan, np.nan
-    return float(seen.mean()), float(seen.std(ddof=1) / np.sqrt(len(seen))) if len(seen) > 1 else np.nan
+    mean = float(seen.mean())
+    if groups is None:
+        return mean, float(seen.std(ddof=1) / np.sqrt(len(seen))) if len(seen) > 1 else np.nan
+    codes = np.unique(groups[there], return_inverse=True)[1]
+    sums = np.bincount(codes, weights=seen - mean)
+    count = len(sums)
+    return mean, float(np.sqrt(count / (count - 1) * np.sum(sums**2)) / len(seen)) if count > 1 else np.nan
 
 
 class Loo(NamedTuple):
