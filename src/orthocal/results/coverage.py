@@ -25,7 +25,9 @@ END_GAPS, INNER_GAPS = (2.0, 2.5), (3.0, 4.0)
 #: gaps whose sd is this share of their mean, the largest left out, count as random
 RANDOM_SPREAD = 0.7
 #: data closer than this share of their width are one value; in several inputs, one cell
-SAME_VALUE, SAME_CELL = 0.01, 0.1
+SAME_VALUE, SAME_CELL = 0.01, 0.05
+#: an input that was never varied: points farther from its value than this share of the domain's width are far
+CONSTANT_REACH = 0.1
 #: with fewer values along an input, its gaps are levels that were chosen
 FEWEST_VALUES = 6
 #: a part of the domain that is no hole of its own, a part without data that is worth a note, and a problem
@@ -45,7 +47,7 @@ class Spacing(NamedTuple):
     def of(cls, column: Array, d: int, width: float) -> Spacing:
         low, high = column.min(), column.max()
         if low == high:
-            return cls(np.array([low]), np.inf, SAME_CELL * width)
+            return cls(np.array([low]), np.inf, CONSTANT_REACH * width)
         step = SAME_VALUE * (high - low)
         values = low + step * np.unique(np.round((column - low) / step))
         gaps = np.diff(values)
@@ -88,8 +90,11 @@ class Coverage:
         self.unit = np.where(own > 0, own, np.where(width > 0, width, 1.0))
         self.spacings = [Spacing.of(column, d, one) for column, one in zip(x.T, self.unit, strict=True)]
         self._x = np.unique(x, axis=0)
+        # an input that was never varied is said by itself
+        self._varied = own > 0
+        d = int(self._varied.sum())
         cells = len(np.unique(np.floor((x - x.min(axis=0)) / (SAME_CELL * self.unit)), axis=0))
-        # volume of the ball of radius one; a design that fills the box has one point in such a ball of this radius
+        # log volume of the ball of radius one; in a design that fills the box, a ball of this radius holds one point
         ball = 0.5 * d * np.log(np.pi) - gammaln(0.5 * d + 1)
         self._radius = (2.5 + 2.0 / d) * np.exp(-(np.log(cells) + ball) / d) if d > 1 else np.inf
 
@@ -101,7 +106,8 @@ class Coverage:
         """Which points are farther from any data than those of a design that fills the data's box."""
         if not np.isfinite(self._radius):
             return np.zeros(len(points), dtype=bool)
-        return np.asarray(self.distance(points, self.unit) > self._radius)
+        unit = np.where(self._varied, self.unit, np.inf)
+        return np.asarray(self.distance(points, unit) > self._radius)
 
     def far(self, points: Array) -> BoolArray:
         """Which points lie far from the data, (m,)."""
