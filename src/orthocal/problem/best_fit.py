@@ -12,10 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import least_squares
 
-from ..arrays import Array, IntArray, matrix_root
+from ..arrays import Array, BoolArray, IntArray, matrix_root
 from ..errors import NonFiniteError
+from .noise import observed_precision
 from .parameters import Parameters
 from .simulator import BoundSimulator
+
+#: where more data points than this share are no node's nearest, all count alike in theta_tilde
+EMPTY_SHARES = 0.1
 
 
 class Descent(NamedTuple):
@@ -129,3 +133,17 @@ class Criterion:
             # a theta beside which the simulator fails: no minimum can be told there
             return best
         return Descent(fit.x, float(2 * fit.cost), bool(fit.status > 0))
+
+
+def row_weights(weight: Array, observed: BoolArray, shares: Array) -> Array:
+    """W for the rows, each times its share of the domain, (n, q, q).
+
+    So the fit is to the domain, wherever the data are. Where cells are missing, W is what is left of it at the others.
+    """
+    n, q = observed.shape
+    whole = observed.all()
+    each = np.broadcast_to(weight, (n, q, q)) if whole else observed_precision(np.linalg.inv(weight), observed)
+    if np.mean(shares == 0) > EMPTY_SHARES:
+        # few nodes beside the data points: most of these would not count
+        return np.asarray(each)
+    return np.asarray(n * shares[:, None, None] * each)

@@ -12,26 +12,25 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from ..arrays import Array, BoolArray, IntArray
-from ..errors import IdentifiabilityError, InputError, NonFiniteError
+from ..errors import IdentifiabilityError, InputError
 from ..projection import Sensitivity, gram_matrix, quadrature_error, sensitivity
 from .arguments import bounding_box, check_emulator, checked_noise, checked_starts, checked_weight, transformed_errors
-from .best_fit import Criterion
+from .best_fit import Criterion, row_weights
 from .data import Groups, field_data
 from .domain import Domain, Rule
+from .gradient_check import gradient_error
 from .input_errors import InputErrors, added_noise, checked_x_err, input_errors
 from .minima import Minimum, find_minima, least_squares_minima
-from .noise import Noise, NoiseSource, observed_precision
+from .noise import Noise, NoiseSource
 from .noise_estimate import estimated_noise
 from .noise_kinds import AskedNoise
 from .outputs import NO_INPUT, OutputFunction, Prepared, outputs_alone
 from .parameters import Parameters, Priors
-from .simulator import BoundSimulator, Function, GradientKind
+from .simulator import BoundSimulator, Function
 from .transforms import Chosen
 
 #: starts of the search for theta_tilde
 STARTS = 32
-#: where more data points than this share are no node's nearest, all count alike in theta_tilde
-EMPTY_SHARES = 0.1
 
 
 class Problem:
@@ -219,24 +218,8 @@ class Problem:
 
     @property
     def _criterion(self) -> Criterion:
-        noise = self._loss_noise
-        return Criterion.of(self.simulator, self.parameters, self.data.x, self.data.y, self._row_weight, noise)
-
-    @property
-    def _row_weight(self) -> Array:
-        """W for the rows, each times its share of the domain, (n, q, q).
-
-        So the fit is to the domain, wherever the data are. Where cells are missing, W is what is left of it at the
-        others.
-        """
-        weight = np.broadcast_to(self.weight, (self.data.n, self.data.q, self.data.q))
-        if not self.data.observed.all():
-            weight = observed_precision(np.linalg.inv(self.weight), self.data.observed)
-        shares = self.volumes
-        if np.mean(shares == 0) > EMPTY_SHARES:
-            # few nodes beside the data points: most of these would not count
-            return np.asarray(weight)
-        return np.asarray(self.data.n * shares[:, None, None] * weight)
+        weights = row_weights(self.weight, self.data.observed, self.volumes)
+        return Criterion.of(self.simulator, self.parameters, self.data.x, self.data.y, weights, self._loss_noise)
 
     @property
     def theta_tilde(self) -> Array:
@@ -316,24 +299,10 @@ class Problem:
 
     @cached_property
     def gradient_error(self) -> float:
-        """Largest relative difference of the gradient from differences; of differences, from ones ten times as long.
-
-        That of an emulator counts as it is: of step functions it is a difference over a cell, of the others it is
-        analytic, and short differences would show their rounding only. NaN where no differences can be had.
-        """
-        if self.simulator.outside is not None:
-            return 0.0
-        given = self.simulator.gradient(self.data.x, self.theta_tilde)
-        longer = 10.0 if self.simulator.gradient_kind is GradientKind.DIFFERENCE else 1.0
-        try:
-            reference = self.simulator.difference_gradient(self.data.x, self.theta_tilde, longer)
-        except NonFiniteError:
-            return np.nan
-        if self.data.without_inputs:
-            # each has a unit of its own: one with small numbers must not be lost beside one with large ones
-            given, reference = (np.einsum("kl,nlp->nkp", self.noise.whitener, one) for one in (given, reference))
-        size = np.sqrt(np.mean(reference**2, axis=(0, 1)))
-        return float(np.max(np.abs(given - reference).max(axis=(0, 1)) / np.where(size > 0, size, 1.0)))
+        """How far the gradient at the data and theta_tilde is from differences, NaN where none can be had."""
+        # outputs without inputs have units of their own: one with small numbers must not be lost beside large ones
+        units = self.noise.whitener if self.data.without_inputs else np.eye(self.data.q)
+        return gradient_error(self.simulator, self.data.x, self.theta_tilde, units)
 
     def on_bound(self) -> tuple[str, ...]:
         """Names of the parameters whose theta_tilde lies on a bound of the support."""

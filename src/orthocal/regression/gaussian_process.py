@@ -18,7 +18,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from ..arrays import Array, IntArray
+from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError
 from ..progress import progress_bar
 
@@ -154,24 +154,33 @@ def fit_hyperparameters(
         return _search(fixed, np.clip(start, lower, upper), lower, upper, part, weak)
 
     if free.any():
-        starts = [
-            np.log(np.concatenate([[sd_start * size], length_start * span, [noise_start * size**2]]))
-            for sd_start, length_start, noise_start in ((1.0, 0.3, 0.1), (0.3, 1.0, 0.5), (1.0, 0.1, 0.02))
-        ]
-        if near is not None:
-            starts = [np.log(np.concatenate([[near.sd], near.lengthscale, [near.noise_var]]))]
+        starts = _starts(size, span, near)
         # one BLAS thread: the result must not depend on their number
         with threadpool_limits(limits=1, user_api="blas"):
             deviance, values = min((search(start, SEARCH_POINTS) for start in starts), key=lambda found: found[0])
             if len(x) > SEARCH_POINTS:
                 deviance, values = search(values, LIKELIHOOD_POINTS)
-    labels = ["sd", *[f"lengthscale {j + 1}" for j in range(len(span))], "noise"]
-    near = free & ((values < lower + 1e-3) | (values > upper - 1e-3))
+    return _named(values, free & ((values < lower + 1e-3) | (values > upper - 1e-3)), deviance)
+
+
+def _starts(size: float, span: Array, near: Hyperparameters | None) -> list[Array]:
+    """Where the search begins, as log hyperparameters."""
+    if near is not None:
+        return [np.log(np.concatenate([[near.sd], near.lengthscale, [near.noise_var]]))]
+    return [
+        np.log(np.concatenate([[sd * size], length * span, [noise * size**2]]))
+        for sd, length, noise in ((1.0, 0.3, 0.1), (0.3, 1.0, 0.5), (1.0, 0.1, 0.02))
+    ]
+
+
+def _named(values: Array, at_bound: BoolArray, deviance: float) -> Hyperparameters:
+    """The log hyperparameters, (d + 2,), in their units."""
+    labels = ["sd", *[f"lengthscale {j + 1}" for j in range(len(values) - 2)], "noise"]
     return Hyperparameters(
         sd=float(np.exp(values[0])),
         lengthscale=np.exp(values[1:-1]),
         noise_var=float(np.exp(values[-1])),
-        at_bound=tuple(label for label, flag in zip(labels, near, strict=True) if flag),
+        at_bound=tuple(label for label, flag in zip(labels, at_bound, strict=True) if flag),
         deviance=deviance,
     )
 
