@@ -37,13 +37,9 @@ class GroupNoise:
     ----------
     groups
         Labels (n,), or the name of an input of x or of the problem's own ``groups``; None for these.
-    sample
-        Draw the variances together with theta instead of estimating them once. For methods without a bias, whose
-        noise must be able to grow to what the simulator leaves.
     """
 
     groups: str | ArrayLike | None = None
-    sample: bool = False
 
 
 @dataclass(frozen=True)
