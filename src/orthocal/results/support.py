@@ -11,6 +11,8 @@ from .record import Record
 
 #: draws that must be left where impossible ones were left out, or this share of all
 LEAST_LEFT, LEAST_SHARE = 400, 0.5
+#: share of the draws that may be left out because the simulator fails, where no constraint has excluded them
+MOST_UNASKED = 0.05
 
 
 def identified(record: Record, notes: Notes) -> Iterator[Finding]:
@@ -49,10 +51,14 @@ def allowed(record: Record, notes: Notes) -> Iterator[Finding]:
         )
         left = notes.weighted_draws or 0.0
         enough = min(LEAST_LEFT, LEAST_SHARE * record.theta[..., 0].size)
-        level: Level = "note" if left >= enough else "problem"
+        # of a failure nobody has said that theta is impossible there
+        unasked = not record.constraint and notes.impossible > MOST_UNASKED
+        level: Level = "problem" if left < enough or unasked else "note"
         message = (
             f"{notes.impossible:.1%} of the draws of the real process are closest to the simulator where {excluded}; "
             f"they were left out, and the others are worth {left:.0f} draws"
         )
         advice = "" if level == "note" else "take more draws; the data contradict what is allowed"
+        if unasked:
+            advice = "mend the simulator there, or say by a constraint that such theta are impossible"
         yield Finding(level, "impossible theta", message, advice)
