@@ -115,9 +115,9 @@ class _Series(NamedTuple):
     def size(self, relative: Array) -> float:
         """The sd of the values; outliers count as little as they say."""
         if (relative == relative[0]).all():
-            return float(np.std(self.z))
+            return float(np.std(self.z)) or 1.0
         middle = np.average(self.z, weights=1 / relative)
-        return float(np.sqrt(np.average((self.z - middle) ** 2, weights=1 / relative)))
+        return float(np.sqrt(np.average((self.z - middle) ** 2, weights=1 / relative))) or 1.0
 
     def fit(
         self,
