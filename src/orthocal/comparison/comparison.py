@@ -15,12 +15,13 @@ from threadpoolctl import threadpool_limits
 from ..calibration import check_lengths
 from ..errors import InputError
 from ..methods import Method
+from ..problem.data import Groups
 from ..problem.problem import Problem
 from ..progress import progress_shown
 from ..results.likelihood import require_density
 from .by_group import group_scores
 from .fits import Scored, prepared, run_methods
-from .folds import held_groups, split_groups, split_rows
+from .folds import Split, held_groups, split_groups, split_rows
 from .left_out import output_folds, with_output_priors
 from .tables import Compared
 from .words import assumptions, labelled, remarks
@@ -33,6 +34,7 @@ METHODS = ("gp", "bart", "ogp", "ko", "none")
 OUTPUT_METHODS = ("gp", "ogp", "ko", "none")
 #: draws a chain of the fits to the folds, unless told otherwise
 FOLD_DRAWS = 250
+Methods = Sequence[str | Method] | Mapping[str, str | Method] | str
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Comparison(Compared):
 
 def compare(
     problem: Problem,
-    methods: Sequence[str | Method] | Mapping[str, str | Method] | str = METHODS,
+    methods: Methods = METHODS,
     folds: int = 5,
     draws: int = 1000,
     chains: int = 4,
@@ -149,12 +151,9 @@ def compare(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem")
-    without_inputs = problem.data.without_inputs
-    chosen = labelled(OUTPUT_METHODS if without_inputs and methods is METHODS else methods)
-    if without_inputs:
-        chosen = with_output_priors(problem, chosen)
+    chosen = _chosen(problem, methods)
     check_lengths(draws, chains, warmup, seed)
-    _check_folds(problem.data.q if without_inputs else problem.data.n, folds, fold_draws)
+    _check_folds(problem.data.q if problem.data.without_inputs else problem.data.n, folds, fold_draws)
     held = held_groups(problem.data, groups)
     if loo:
         require_density(problem.data.transforms, problem.data.native_y)
@@ -165,14 +164,26 @@ def compare(
     # one BLAS thread: the result must not depend on their number
     with threadpool_limits(limits=1, user_api="blas"), progress_shown(progress):
         preparation = prepared(problem)
-        split = output_folds if without_inputs else split_rows
-        splits = [split(problem, folds, seed)] if folds else []
-        splits += [split_groups(problem, held, seed)] if held else []
+        splits = _splits(problem, folds, held, seed)
         fits = run_methods(problem, chosen, splits, seed, {**options, "draws": draws}, {**options, "draws": short})
     *rows, last = fits.scored or [Scored(None, {}, {})]
     row_wise = rows[0].held_out if rows else {}
     scores = last.held_out, last.fold_of_row
     return Comparison(chosen, *fits[:2], *scores, loo, preparation, seed, held, row_wise, last.missed)
+
+
+def _chosen(problem: Problem, methods: Methods) -> dict[str, Method]:
+    """The methods by label."""
+    if not problem.data.without_inputs:
+        return labelled(methods)
+    return with_output_priors(problem, labelled(OUTPUT_METHODS if methods is METHODS else methods))
+
+
+def _splits(problem: Problem, folds: int, groups: Groups | None, seed: int) -> list[Split]:
+    """What is held out: rows at random, or outputs without inputs, and then whole groups."""
+    split = output_folds if problem.data.without_inputs else split_rows
+    rows = [split(problem, folds, seed)] if folds else []
+    return [*rows, split_groups(problem, groups, seed)] if groups else rows
 
 
 def _check_folds(n: int, folds: int, fold_draws: int | None) -> None:
