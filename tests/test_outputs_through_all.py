@@ -158,7 +158,7 @@ def test_outputs_are_left_out_in_folds(tmp_path):
     assert "predicted from the others" in page
     assert "What the simulator misses of each output" in page
     assert compared.assumptions["gp"].startswith("Each output has a bias of its own")
-    with pytest.raises(InputError, match="of outputs without x, 6"):
+    with pytest.raises(InputError, match="from 2 to the number of outputs, 6"):
         oc.compare(problem(), folds=7, **RUN)
 
 

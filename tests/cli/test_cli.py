@@ -107,7 +107,7 @@ BAD = {
     "a setting of a method that has none": (
         "[sampling]",
         '[method]\nname = "none"\nnu = 1.5\n[sampling]',
-        "'none' has no nu: it has no settings",
+        "'none' has no nu: its settings are kernel",
     ),
     "a setting of the wrong type": (
         "[sampling]",

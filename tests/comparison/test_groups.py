@@ -11,7 +11,7 @@ from scipy import stats
 import orthocal as oc
 from orthocal.cli import main
 from orthocal.comparison.by_group import group_grid
-from orthocal.comparison.folds import MOST_GROUP_FOLDS, chosen_groups, split_groups, split_rows
+from orthocal.comparison.folds import MOST_GROUP_FOLDS, held_groups, split_groups, split_rows
 from orthocal.errors import InputError
 
 SHORT = {"draws": 60, "warmup": 25, "chains": 2, "progress": False, "seed": 1}
@@ -91,17 +91,17 @@ def test_a_problem_with_groups_reminds_of_them():
 
 def test_groups_by_array_input_and_name():
     data = curves([0, 1, 2]).data
-    own = chosen_groups(data, "curve")
+    own = held_groups(data, "curve")
     for given in (data.groups.of_rows, np.repeat([5, 3, 9], 8), pd.Series(data.groups.of_rows), "test"):
-        np.testing.assert_array_equal(chosen_groups(data, given).codes, own.codes)
-    assert chosen_groups(data, "test").labels == ("0", "1", "2")
-    assert chosen_groups(data, None) is None
+        np.testing.assert_array_equal(held_groups(data, given).codes, own.codes)
+    assert held_groups(data, "test").labels == ("0", "1", "2")
+    assert held_groups(data, None) is None
 
 
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ("rig", "groups='rig': give one label a row, or one of the names 'curve', 'strain', 'test'"),
+        ("rig", r"no groups 'rig': give labels \(n,\), or one of strain, test, curve"),
         ([1, 2], "groups has shape \\(2,\\) but there are 24 rows"),
         (np.ones(24), "groups 'group' has one group only, '1': at least 2"),
         ([None] * 24, "groups has no label in 24 of 24 rows"),

@@ -20,7 +20,8 @@ def record(x, domain=None, names=None):
     domain = oc.Box(x.min(axis=0), x.max(axis=0)) if domain is None else domain
     nodes, weights = domain.rules(d)[0]
     stored = {"domain": np.stack(domain.bounds(d)), "nodes": nodes, "node_weights": weights}
-    return SimpleNamespace(x=x, constant=stored.get, input_names=names or tuple(f"x{j + 1}" for j in range(d)))
+    named = names or tuple(f"x{j + 1}" for j in range(d))
+    return SimpleNamespace(x=x, constant=stored.get, input_names=named, without_inputs=False)
 
 
 def empty(x, domain=None):

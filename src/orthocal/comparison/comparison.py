@@ -153,7 +153,8 @@ def compare(
         raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem")
     chosen = _chosen(problem, methods)
     check_lengths(draws, chains, warmup, seed)
-    _check_folds(problem.data.q if problem.data.without_inputs else problem.data.n, folds, fold_draws)
+    parts = ("outputs", problem.data.q) if problem.data.without_inputs else ("rows", problem.data.n)
+    _check_folds(parts, folds, fold_draws)
     held = held_groups(problem.data, groups)
     if loo:
         require_density(problem.data.transforms, problem.data.native_y)
@@ -186,12 +187,12 @@ def _splits(problem: Problem, folds: int, groups: Groups | None, seed: int) -> l
     return [*rows, split_groups(problem, groups, seed)] if groups else rows
 
 
-def _check_folds(n: int, folds: int, fold_draws: int | None) -> None:
+def _check_folds(parts: tuple[str, int], folds: int, fold_draws: int | None) -> None:
     """Mistakes that would otherwise look like failures of every method."""
     if fold_draws is not None and (not isinstance(fold_draws, int | np.integer) or fold_draws < 4):
         raise InputError(f"fold_draws={fold_draws!r}: give a whole number of at least 4")
+    what, n = parts
     if not isinstance(folds, int | np.integer) or (folds != 0 and not 2 <= folds <= n):
         raise InputError(
-            f"folds={folds!r}: give a whole number from 2 to the number of rows, or of outputs without x, {n}, or 0 "
-            "for no scores"
+            f"folds={folds!r}: give a whole number from 2 to the number of {what}, {n}, or 0 for no scores"
         )

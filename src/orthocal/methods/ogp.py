@@ -28,8 +28,8 @@ from .marginal_sampled import sample
 MOST_MAXIMA = 0.9
 #: a smallest eigenvalue of the Hessian is sure where it is so many times its error from zero, and this more
 SURE, MARGIN = 4.0, 0.02
-#: posterior sds, roughly, from which on a bound does not matter: the bias widens the posterior
-POSTERIOR_REACH = 20.0
+#: posterior sds, roughly, from which on a bound hardly matters
+POSTERIOR_REACH = 4.0
 
 
 @listed
