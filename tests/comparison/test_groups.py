@@ -192,7 +192,7 @@ def test_if_no_group_can_be_left_out_it_says_why():
     with pytest.raises(
         InputError, match="no group can be left out: without group 0, 1 observations cannot determine 2"
     ):
-        split_groups(problem, chosen_groups(problem.data, [0, 1]), 1)
+        split_groups(problem, held_groups(problem.data, [0, 1]), 1)
 
 
 def test_standard_errors_are_those_over_groups():

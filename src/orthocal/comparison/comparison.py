@@ -168,8 +168,7 @@ def compare(
         splits = _splits(problem, folds, held, seed)
         fits = run_methods(problem, chosen, splits, seed, {**options, "draws": draws}, {**options, "draws": short})
     *rows, last = fits.scored or [Scored(None, {}, {})]
-    row_wise = rows[0].held_out if rows else {}
-    scores = last.held_out, last.fold_of_row
+    scores, row_wise = (last.held_out, last.fold_of_row), rows[0].held_out if rows else {}
     return Comparison(chosen, *fits[:2], *scores, loo, preparation, seed, held, row_wise, last.missed)
 
 
