@@ -38,6 +38,8 @@ REDRAWS = 20
 POOR = 0.5
 #: share of the proposals outside the support beyond which they are then truncated at its bounds instead
 OUTSIDE = 0.2
+#: proposals of a step in the first window
+FIRST_STEPS = 2
 #: share of the steps without any move beyond which slice sampling is needed, the proposals' acceptance above which it
 #: no longer is, and its sweeps
 STANDSTILL, RECOVERED, SWEEPS = 0.5, 0.2, 2
@@ -107,7 +109,7 @@ class Laplace:
             raise InputError("the theta step needs at least one inner step")
 
     def tune(self, model: ThetaModel, pivot: Array) -> LaplaceTuning:
-        return linearised(model, pivot, self.steps or 2)
+        return linearised(model, pivot, self.steps or FIRST_STEPS)
 
     def adapt(self, tuning: LaplaceTuning, model: ThetaModel, thetas: Array, acceptance: Array) -> LaplaceTuning:
         rate = float(np.clip(acceptance.mean(), 1e-3, 1 - 1e-9))
@@ -122,16 +124,18 @@ class Laplace:
             needed = max(needed, tuning.steps)
         steps = self.steps or int(np.clip(needed, 1, self.most_steps))
         walk = RARE_WALK if rate > 1 - LEFT_OVER else 1.0
-        fails = stuck > STANDSTILL or (tuning.sweeps > 0 and rate < RECOVERED)
-        if fails:
-            # the sweeps do the work
-            steps = self.steps or 1
         new: LaplaceTuning = at_middle(
             lambda pivot: linearised(model, pivot, steps, refinements, walk, freedom), model.parameters, thetas
         )
         outside = share_outside(new.pivot, new.root, model.parameters) > OUTSIDE
         truncated = outside and (tuning.truncated or rate < POOR)
-        return new._replace(truncated=truncated, sweeps=SWEEPS if fails else 0)
+        # away from bounds the first window may only have begun far out
+        again = tuning.refinements > 0 or tuning.steps > FIRST_STEPS
+        fails = (stuck > STANDSTILL and (outside or again)) or (tuning.sweeps > 0 and rate < RECOVERED)
+        if not fails:
+            return new._replace(truncated=truncated)
+        # the sweeps do the work
+        return new._replace(truncated=truncated, sweeps=SWEEPS, steps=self.steps or 1)
 
     def step(
         self, rngs: Rngs, tuning: LaplaceTuning, state: ThetaState, target: Conditional
