@@ -17,6 +17,7 @@ import bmars
 import joint
 import orthocal as oc
 import outcomes
+import replicates
 import startup
 from orthocal.examples import MODEL1, MODEL2, MODEL3
 from plain_algorithm import plain_algorithm
@@ -64,4 +65,5 @@ if __name__ == "__main__":
     bmars.main()
     joint.main()
     outcomes.main()
+    replicates.main()
     startup.main()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 
@@ -53,6 +56,14 @@ def line(x, theta):
 def short(problem, method="pgp", draws=50, seed=1, **options):
     """A posterior of two short chains."""
     return oc.calibrate(problem, method, draws=draws, warmup=50, chains=2, seed=seed, progress=False, **options)
+
+
+def row_by_row():
+    """A context in which rows with the same x are not merged anywhere: what merging must agree with."""
+    stack = ExitStack()
+    for user in ("problem.distinct", "problem.best_fit", "problem.merging", "regression.repeated_values"):
+        stack.enter_context(patch(f"orthocal.{user}.repeated_rows", lambda rows: None))
+    return stack
 
 
 def astropy_table(columns, **options):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,6 +94,41 @@ def unique_rows(*blocks: Array) -> tuple[Array, list[IntArray]]:
     rows, inverse = np.unique(np.concatenate(blocks), axis=0, return_inverse=True)
     ends = np.cumsum([len(block) for block in blocks])[:-1]
     return rows, [part.astype(np.intp) for part in np.split(inverse.ravel(), ends)]
+
+
+class Repeats(NamedTuple):
+    """Rows that occur several times.
+
+    Attributes
+    ----------
+    first
+        Where each of the distinct rows stands first, (u,), in this order.
+    place
+        Which of them every row is, (n,).
+    counts
+        How often each occurs, (u,).
+    """
+
+    first: IntArray
+    place: IntArray
+    counts: Array
+
+    def sums(self, values: Array) -> Array:
+        """Values (n, ...), added up for each distinct row, (u, ...)."""
+        total = np.zeros((len(self.first), *values.shape[1:]))
+        np.add.at(total, self.place, values)
+        return total
+
+
+def repeated_rows(rows: Array) -> Repeats | None:
+    """How the rows repeat, or None where they are all distinct."""
+    _, first, inverse, counts = np.unique(rows, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    if len(first) == len(rows):
+        return None
+    order = np.argsort(first)
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    return Repeats(first[order].astype(np.intp), rank[inverse.ravel()], counts[order].astype(np.float64))
 
 
 def checked_names(names: Names, count: int, what: str, default: str, source: object = None) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from .arrays import Array
 from .errors import InputError, OrthocalError, OrthocalWarning
 from .execution.clock import Clock, Spent
 from .methods import Draws, Method, Plan
+from .methods.merging import run_merged
 from .methods.outputs import method_for
 from .problem.problem import Problem
 from .progress import progress_shown
@@ -64,7 +65,7 @@ def calibrate(
     work = _Work(problem)
     # one BLAS thread: sums in another order would change the draws
     with threadpool_limits(limits=1, user_api="blas"), progress_shown(progress):
-        drawn = chosen.run(problem, plan)
+        drawn = run_merged(chosen, problem, plan)
         work.end_of("sampling")
         notes = _notes(problem, drawn)
         work.end_of("checks")

@@ -200,7 +200,7 @@ def test_the_form_of_x_is_tried_once_only():
 def test_several_inputs_are_never_flattened():
     recorder = Recorder(lambda x, theta: np.zeros(3))
     with pytest.raises(SimulatorError, match=r"shape \(3,\) for 7 points"):
-        bound(recorder).evaluate(np.zeros((7, 2)), THETA)
+        bound(recorder).evaluate(np.arange(14.0).reshape(7, 2), THETA)
     assert [x.shape for x in recorder.x] == [(7, 2)]
 
 

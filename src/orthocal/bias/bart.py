@@ -51,11 +51,14 @@ class BART(BARTSettings, ListedPrior):
         from ..regression.bart import BARTSampler, spread_cut_points
 
         # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
-        spread = max(float(np.ptp(setting.residual)), 1.0)
+        residual = setting.every.residual
+        spread = max(float(np.ptp(residual)), 1.0)
         leaf_sd = spread / (2 * self.k * np.sqrt(self.trees))
         points = [spread_cut_points(column, self.cuts, self.grid) for column in setting.x.T]
-        own = BARTSampler(self, leaf_sd, points, setting.x, setting.nodes, setting.noise_var, setting.unit)
-        return with_offset(own, setting.residual, setting.noise_var)
+        own = BARTSampler(
+            self, leaf_sd, points, setting.x, setting.nodes, setting.noise_var, setting.unit, setting.counts
+        )
+        return with_offset(own, residual, setting.noise_var)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.name, **super().describe()}

@@ -37,6 +37,11 @@ class Setting(NamedTuple):
         Whitened units in one unit of the outcome.
     outcome
         Its number among the outcomes.
+    counts
+        Observations behind each data point, (n,), where those with the same x were merged into one.
+    unmerged
+        The same with a row for every observation. Priors of orthocal are given merged points, and choose their scales
+        by all observations; a user's own is given every observation as a point.
     """
 
     x: Array
@@ -47,6 +52,13 @@ class Setting(NamedTuple):
     gradient: Array
     unit: float
     outcome: int = 0
+    counts: Array | None = None
+    unmerged: Setting | None = None
+
+    @property
+    def every(self) -> Setting:
+        """With a row for every observation."""
+        return self if self.unmerged is None else self.unmerged
 
 
 class BiasSampler(Protocol):

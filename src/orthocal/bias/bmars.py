@@ -63,9 +63,12 @@ class BMARS(BMARSSettings, ListedPrior):
         from ..regression.bmars import BMARSSampler
 
         # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
-        spread = max(float(np.ptp(setting.residual)), 1.0)
-        offset = max(float(np.abs(setting.residual).max()), 1.0)
-        return BMARSSampler(self, spread, offset, setting.x, setting.nodes, setting.noise_var, setting.unit)
+        residual = setting.every.residual
+        spread = max(float(np.ptp(residual)), 1.0)
+        offset = max(float(np.abs(residual).max()), 1.0)
+        return BMARSSampler(
+            self, spread, offset, setting.x, setting.nodes, setting.noise_var, setting.unit, setting.counts
+        )
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.name, **super().describe()}

@@ -125,8 +125,9 @@ class BNN(ListedPrior):
 
     def prepare(self, setting: Setting) -> BNNSampler:
         # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
-        spread = max(float(np.ptp(setting.residual)), 1.0) / 2
-        offset = max(float(np.abs(setting.residual).max()), spread)
+        residual = setting.every.residual
+        spread = max(float(np.ptp(residual)), 1.0) / 2
+        offset = max(float(np.abs(residual).max()), spread)
         return BNNSampler(self, spread, offset, setting.x, setting.nodes, setting.noise_var, setting.unit)
 
     def describe(self) -> dict[str, Any]:

@@ -96,13 +96,14 @@ class GP(ListedPrior):
         sd = None if self.sd is None else self.sd * setting.unit
         at_bound: tuple[str, ...] = ()
         if sd is None or length is None:
+            every = setting.every
             fit = fit_hyperparameters(
-                setting.x,
-                setting.residual,
+                every.x,
+                every.residual,
                 self.nu,
                 span=setting.span,
-                basis=setting.gradient,
-                relative_var=setting.noise_var,
+                basis=every.gradient,
+                relative_var=every.noise_var,
                 sd=sd,
                 lengthscale=length,
                 noise_var=1.0,

@@ -31,9 +31,9 @@ class JointGP:
     ) -> None:
         """``at_data`` are the data points' places among each process's points, ``precision`` is (n, q, q).
 
-        ``pull`` (q,) draws each b_k towards zero at every data point, as an observation of 0 with that precision would.
+        ``pull`` (n, q) draws b towards zero at the data points, as observations of 0 with these precisions would.
         """
-        drawn = precision if pull is None else precision + np.diag(pull)
+        drawn = precision if pull is None else precision + pull[:, :, None] * np.eye(precision.shape[1])
         roots = [process.prior_root for process in processes]
         data_roots = [root[rows[places]] for (root, rows), places in zip(roots, at_data, strict=True)]
         blocks = [

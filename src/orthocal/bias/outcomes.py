@@ -53,6 +53,53 @@ def split_points(x: Array, nodes: Array, noise_var: Array) -> SplitPoints:
     return SplitPoints(x[informed], np.vstack([nodes, x[~informed]]), noise_var[informed], informed, order)
 
 
+class Residuals(NamedTuple):
+    """What a bias is fitted to: x (n, d), its noise, the residual (n, q) and the gradient (n, q, p), whitened."""
+
+    x: Array
+    noise: Noise
+    values: Array
+    gradient: Array
+
+    def settings(self, points: list[SplitPoints], span: Array) -> list[Setting]:
+        """What a prior may know of each outcome."""
+        units = 1 / np.sqrt(np.diag(self.noise.cov))
+        return [
+            Setting(
+                x=own.x,
+                nodes=own.nodes,
+                span=span,
+                noise_var=own.noise_var,
+                residual=self.values[own.informed, k],
+                gradient=self.gradient[own.informed, k],
+                unit=float(units[k]),
+                outcome=k,
+            )
+            for k, own in enumerate(points)
+        ]
+
+    def split(self, nodes: Array) -> list[SplitPoints]:
+        """The points as each outcome's sampler sees them."""
+        return [split_points(self.x, nodes, noise_var) for noise_var in self.noise.variances.T]
+
+
+class Unmerged(NamedTuple):
+    """Residuals with a row for every observation, and which of the merged points each is, (n,)."""
+
+    residuals: Residuals
+    place: IntArray
+
+    def added_to(self, settings: list[Setting], points: list[SplitPoints], nodes: Array) -> list[Setting]:
+        """The outcomes' settings for merged points, with what they were before."""
+        own = self.residuals.split(nodes)
+        each = self.residuals.settings(own, settings[0].span)
+        counted = [np.bincount(self.place[part.informed], minlength=len(points[0].informed)) for part in own]
+        return [
+            setting._replace(counts=count[part.informed].astype(float), unmerged=before)
+            for setting, before, count, part in zip(settings, each, counted, points, strict=True)
+        ]
+
+
 class OutcomesState(NamedTuple):
     """The samplers' states, and the bias at the data points, (c, n, q)."""
 
@@ -61,38 +108,24 @@ class OutcomesState(NamedTuple):
 
 
 class OutcomesBias:
-    """Draws of the bias of all outcomes, whitened."""
+    """Draws of the bias of all outcomes, whitened; with ``unmerged`` where the residuals were merged."""
 
     def __init__(
         self,
         prior: BiasPrior,
-        x: Array,
+        residuals: Residuals,
         nodes: Array,
         span: Array,
-        noise: Noise,
-        residual: Array,
-        gradient: Array,
+        unmerged: Unmerged | None = None,
     ) -> None:
-        """From the residual (n, q) and the gradient (n, q, p) at theta_tilde, whitened."""
-        self._precision, self._n = noise.precision, len(x)
+        noise = residuals.noise
+        self._precision, self._n = noise.precision, len(residuals.x)
         self._coupled = noise.coupled and noise.source is not NoiseSource.SAMPLED
-        self._points = [split_points(x, nodes, noise_var) for noise_var in noise.variances.T]
-        units = 1 / np.sqrt(np.diag(noise.cov))
-        self.samplers: list[BiasSampler] = [
-            prior.prepare(
-                Setting(
-                    x=points.x,
-                    nodes=points.nodes,
-                    span=span,
-                    noise_var=points.noise_var,
-                    residual=residual[points.informed, k],
-                    gradient=gradient[points.informed, k],
-                    unit=float(units[k]),
-                    outcome=k,
-                )
-            )
-            for k, points in enumerate(self._points)
-        ]
+        self._points = residuals.split(nodes)
+        settings = residuals.settings(self._points, span)
+        if unmerged is not None:
+            settings = unmerged.added_to(settings, self._points, nodes)
+        self.samplers: list[BiasSampler] = [prior.prepare(setting) for setting in settings]
         if noise.source is NoiseSource.SAMPLED and not scales_noise(self.samplers[0]):
             raise InputError(
                 f"the prior {type(prior).__name__} cannot be used with sampled noise, its variance is fixed: "

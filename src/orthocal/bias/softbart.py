@@ -51,13 +51,14 @@ class SoftBART(SoftBARTSettings, ListedPrior):
         from ..regression.softbart import SoftBARTSampler
 
         # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
-        spread = max(float(np.ptp(setting.residual)), 1.0)
+        residual = setting.every.residual
+        spread = max(float(np.ptp(residual)), 1.0)
         leaf_sd = spread / (2 * self.k * np.sqrt(self.trees))
         low, width = setting.x.min(axis=0), np.ptp(setting.x, axis=0)
         # the data say nothing about an input that is constant: the function must not depend on it
         scale = np.where(width > 0, 1 / np.where(width > 0, width, 1.0), 0.0)
         own = SoftBARTSampler(self, leaf_sd, low, scale, setting.x, setting.nodes, setting.noise_var, setting.unit)
-        return with_offset(own, setting.residual, setting.noise_var)
+        return with_offset(own, residual, setting.noise_var)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.name, **super().describe()}

@@ -148,6 +148,7 @@ def compare_simulators(
     with threadpool_limits(limits=1, user_api="blas"), progress_shown(progress):
         for (name, problem), own in zip(problems.items(), sequence.spawn(len(problems)), strict=True):
             plan = Plan(int(draws), int(warmup), [np.random.default_rng(one) for one in own.spawn(chains)])
+            problem = problem.merged if chosen.merges else problem
             linear = Linear.of(problem)
             flat = linear._replace(pull=0 * linear.pull, precision=0 * linear.precision)
             regressed = chosen.regressed(problem, plan, flat)

@@ -156,12 +156,18 @@ class ListedMethod:
         Whether nothing at all constrains the bias.
     joint_density
         Whether its draws come from one joint distribution of theta and the bias, as leave-one-out assumes.
+    merges
+        Whether rows of the data with the same x may be given to it as one.
     """
 
     kind: ClassVar[str]
     tells_apart: ClassVar[bool] = True
     free_bias: ClassVar[bool] = False
     joint_density: ClassVar[bool] = True
+
+    @property
+    def merges(self) -> bool:
+        return True
 
     def words(self) -> str:
         """What the method assumes, in one sentence."""

@@ -220,14 +220,16 @@ class Walks:
 
 def hyper_outcomes(problem: Problem, prior: GP, nodes: Array) -> list[HyperOutcome]:
     """The whitened outcomes with the priors of their hyperparameters, from the residual at theta_tilde."""
-    data, noise = problem.data, problem.noise
-    residual = problem.whiten(problem.complete_y - problem.fit)
+    data, noise, every = problem.data, problem.noise, problem.unmerged
+    residual = every.whiten(every.complete_y - every.fit)
     sampled = noise.source is NoiseSource.SAMPLED
     variances = np.where(data.observed, 1.0, np.inf) if sampled else noise.variances
     outcomes = []
     for k, unit in enumerate(1 / np.sqrt(np.diag(noise.cov))):
         points = split_points(data.x, nodes, variances[:, k])
         sampler = SampledGPSampler(prior.nu, points.x, points.nodes, points.noise_var, float(unit))
-        own = hyper_prior(prior, residual[points.informed, k], problem.span, float(unit))
+        # the prior's scale is that of all rows
+        informed = points.informed if every is problem else np.isfinite(every.noise.variances[:, k])
+        own = hyper_prior(prior, residual[informed, k], problem.span, float(unit))
         outcomes.append(HyperOutcome(points, sampler, own.with_noise() if sampled else own))
     return outcomes

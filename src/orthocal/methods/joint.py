@@ -19,7 +19,6 @@ from ..arrays import Array
 from ..bias import GP, BiasPrior
 from ..bias.base import ListedPrior
 from ..bias.joint_gp import JointGP
-from ..bias.outcomes import OutcomesBias, stand_ins
 from ..errors import InputError
 from ..losses import Chosen, chosen_loss
 from ..problem.noise import NoiseSource
@@ -27,8 +26,8 @@ from ..problem.problem import Problem
 from ..projection import ProjectionKind
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .closest import Closest, closest
+from .fitted import fitted_bias
 from .noise_sample import NoiseSampler
-from .outputs import prior_for
 from .regress import Linear, Regressed, gaussian_draws, gibbs_draws
 from .regress_noise import MOST_SAMPLED, noise_draws
 from .regress_sampled import sampled_draws
@@ -80,7 +79,7 @@ class Joint(ListedMethod):
         """Step (1)."""
         if isinstance(self.bias, GP) and self.bias.sampled:
             return sampled_draws(problem, plan, self.bias, linear)
-        bias = self._bias(problem)
+        bias = fitted_bias(self.bias, problem, problem.rule.nodes)
         if bias.gaussian and JointGP.possible(bias.processes):
             if problem.noise.source is not NoiseSource.SAMPLED:
                 return gaussian_draws(problem, plan, bias, linear)
@@ -98,6 +97,11 @@ class Joint(ListedMethod):
         blocks = [closest(problem, real[start : start + each], spread, loss) for start in range(0, len(real), each)]
         return Closest(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
+    @property
+    def merges(self) -> bool:
+        # a prior of the user's may count the data points, or take their noise for the same everywhere
+        return isinstance(self.bias, ListedPrior)
+
     def words(self) -> str:
         prior = self.bias
         own = (
@@ -109,19 +113,6 @@ class Joint(ListedMethod):
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.kind, "bias": self.bias.describe(), "loss": chosen_loss(self.loss).describe()}
-
-    def _bias(self, problem: Problem) -> OutcomesBias:
-        data = problem.data
-        residual = stand_ins(data.x, problem.span, problem.complete_y - problem.fit, data.observed)
-        return OutcomesBias(
-            prior_for(problem, self.bias),
-            data.x,
-            problem.rule.nodes,
-            problem.span,
-            problem.noise,
-            problem.whiten(residual),
-            problem.gradient_at_data,
-        )
 
 
 def _finished(problem: Problem, plan: Plan, regressed: Regressed, found: Closest, weights: Weights) -> Draws:

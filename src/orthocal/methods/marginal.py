@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import Array, matrix_root
 from ..bias import GP
-from ..bias.outcomes import OutcomesBias, stand_ins
+from ..bias.outcomes import OutcomesBias
 from ..errors import InputError
 from ..kernels import Kernel
 from ..kernels.base import Conditional, ThetaModel, dispersed_starts
@@ -23,8 +23,8 @@ from ..kernels.warmup import run_chains
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from .base import Draws, Plan, RunNotes
+from .fitted import fitted_bias
 from .kept import Kept
-from .outputs import prior_for
 
 #: beyond this many cells of y, the matrices of the marginal likelihood do not fit; with sampled noise there are new
 #: ones in every iteration, which cost their number cubed
@@ -80,11 +80,7 @@ def gaussian_bias(problem: Problem, prior: GP, nodes: Array) -> OutcomesBias:
             f"y has {data.y.size} cells, and with the bias integrated out a matrix of that size would be needed{when}: "
             f"this method takes at most {most}; use a projected method, or thin the data"
         )
-    residual = stand_ins(data.x, problem.span, problem.complete_y - problem.fit, data.observed)
-    own = prior_for(problem, prior)
-    return OutcomesBias(
-        own, data.x, nodes, problem.span, problem.noise, problem.whiten(residual), problem.gradient_at_data
-    )
+    return fitted_bias(prior, problem, nodes)
 
 
 class FixedNoiseRun:

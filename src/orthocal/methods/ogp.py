@@ -100,7 +100,7 @@ class _Constraint:
         self._weighted = problem.rule.weights[:, None, None] * problem.metric
         self._gradients = Gradients(problem, chains)
         # about a posterior sd: the reach of second differences
-        self._reach = np.sqrt(np.diag(np.linalg.inv(n * problem.sensitivity.gram)))
+        self._reach = np.sqrt(np.diag(np.linalg.inv(problem.unmerged.data.n * problem.sensitivity.gram)))
         self._linear = not self._second_differences(problem.theta_tilde).any()
 
     def _given(self, precision: Array | None) -> None:

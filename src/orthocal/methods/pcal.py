@@ -9,12 +9,13 @@ import numpy as np
 
 from ..arrays import Array, BoolArray
 from ..bias import GP
-from ..bias.outcomes import OutcomesBias, OutcomesState, stand_ins
+from ..bias.outcomes import OutcomesBias, OutcomesState
 from ..errors import InputError, NonFiniteError
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from ..progress import progress_bar
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed
+from .fitted import fitted_bias
 from .kept import Kept
 from .noise_sample import NoiseSampler
 
@@ -50,7 +51,7 @@ class PCAL(ListedMethod):
     def run(self, problem: Problem, plan: Plan) -> Draws:
         # an error about the parameters comes before any long work
         _ = problem.sensitivity
-        process = self._process(problem)
+        process = fitted_bias(self._prior(), problem, problem.rule.nodes, process=True)
         kept = Kept(plan, problem)
         chains = len(plan.rngs)
         each = max(1, BATCH // chains)
@@ -84,14 +85,6 @@ class PCAL(ListedMethod):
 
     def _prior(self) -> GP:
         return GP(self.nu, self.sd, self.lengthscale)
-
-    def _process(self, problem: Problem) -> OutcomesBias:
-        """The samplers of y_R: those of a bias, with nothing taken away from y."""
-        data = problem.data
-        y = problem.whiten(stand_ins(data.x, problem.span, problem.complete_y, data.observed))
-        # no parameter has been fitted to y
-        nothing = np.zeros((data.n, data.q, 1))
-        return OutcomesBias(self._prior(), data.x, problem.rule.nodes, problem.span, problem.noise, y, nothing)
 
 
 def only_possible(draws: Draws, impossible: BoolArray, rngs: list[np.random.Generator]) -> Draws:

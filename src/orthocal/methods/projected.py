@@ -13,7 +13,7 @@ import numpy as np
 from ..arrays import Array
 from ..bias import GP, BiasPrior
 from ..bias.base import ListedPrior
-from ..bias.outcomes import OutcomesBias, OutcomesState, stand_ins
+from ..bias.outcomes import OutcomesBias, OutcomesState
 from ..errors import InputError
 from ..kernels import Kernel, Laplace
 from ..kernels.base import Conditional, ThetaModel, ThetaState, at_middle, dispersed_starts, require_kernel
@@ -25,9 +25,9 @@ from ..problem.problem import Problem
 from ..projection import Projection, ProjectionKind, finite_projection, functional_projection
 from .base import CLOSEST, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .covariance import BiasCovariance, bias_covariance
+from .fitted import fitted_bias
 from .kept import Kept
 from .noise_sample import NoiseSampler
-from .outputs import prior_for
 
 
 @listed_with_priors("p")
@@ -66,13 +66,19 @@ class Projected(ListedMethod):
     def run(self, problem: Problem, plan: Plan) -> Draws:
         # an error about the parameters comes before any long work
         _ = problem.sensitivity if self.projection == "functional" else problem.sensitivity_at_data
-        bias = self._bias(problem)
-        if self.projection == "functional":
+        functional = self.projection == "functional"
+        bias = fitted_bias(self.bias, problem, problem.rule.nodes if functional else np.empty((0, problem.data.d)))
+        if functional:
             return _Run(self, problem, plan, bias, _functional(problem)).draws()
         residual = problem.whiten(problem.complete_y - problem.fit)
         covariance = bias_covariance(bias, residual, plan.rngs)
         projection = finite_projection(problem.gradient_at_data, problem.volumes, problem.metric, covariance.factor)
         return _Run(self, problem, plan, bias, projection, covariance).draws()
+
+    @property
+    def merges(self) -> bool:
+        # a prior of the user's may count the data points, or take their noise for the same everywhere
+        return isinstance(self.bias, ListedPrior)
 
     def words(self) -> str:
         prior = self.bias
@@ -93,20 +99,6 @@ class Projected(ListedMethod):
             "feedback": self.feedback,
             "kernel": self.kernel.describe(),
         }
-
-    def _bias(self, problem: Problem) -> OutcomesBias:
-        """The samplers of the bias, fitted to the residual at theta_tilde."""
-        data = problem.data
-        residual = problem.complete_y - problem.fit
-        return OutcomesBias(
-            prior_for(problem, self.bias),
-            data.x,
-            problem.rule.nodes if self.projection == "functional" else np.empty((0, data.d)),
-            problem.span,
-            problem.noise,
-            problem.whiten(stand_ins(data.x, problem.span, residual, data.observed)),
-            problem.gradient_at_data,
-        )
 
 
 def _functional(problem: Problem) -> Projection:

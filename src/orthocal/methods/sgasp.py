@@ -54,10 +54,12 @@ class SGaSP(ListedMethod):
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
         bias = gaussian_bias(problem, self._prior(), np.empty((0, problem.data.d)))
-        n = problem.data.n
+        n = problem.unmerged.data.n
         scale = np.sqrt(n) if self.scale is None else self.scale
         sds = np.array([sampler.sd for sampler in bias.samplers if isinstance(sampler, GPSampler)])
-        pull = scale / (n * sds**2)
+        # a point that rows were merged into is pulled for each of them
+        counts = np.ones(n) if problem.rows is None else problem.rows.repeats.counts
+        pull = counts[:, None] * (scale / (n * sds**2))
         return sample(problem, plan, lambda precision: free_bias(bias, bias.joint(pull, precision)), bias, self.kernel)
 
     def words(self) -> str:

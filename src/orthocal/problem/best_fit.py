@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import least_squares
 
-from ..arrays import Array, BoolArray, IntArray, matrix_root
+from ..arrays import Array, BoolArray, IntArray, matrix_root, repeated_rows
 from ..errors import NonFiniteError
 from .noise import observed_precision
 from .parameters import Parameters
@@ -34,12 +34,16 @@ class Descent(NamedTuple):
 class Criterion:
     """|residual(theta)|^2, for field data x (n, d) and y (n, q) without missing values.
 
+    Rows with the same x are one, their mean, and what they scatter about it.
+
     Attributes
     ----------
     root
         Of the weights of the rows, (n, q, q), in units of the noise: zeros at missing cells.
     scale
         What takes the squares of the data's residuals to the loss.
+    scatter
+        The residual of what no theta changes: one number, or none.
     with_prior
         Whether the prior counts; otherwise the criterion is n loss / noise.
     """
@@ -50,6 +54,7 @@ class Criterion:
     y: Array
     root: Array
     scale: float
+    scatter: Array
     with_prior: bool = True
 
     @classmethod
@@ -57,8 +62,17 @@ class Criterion:
         cls, simulator: BoundSimulator, parameters: Parameters, x: Array, y: Array, weight: Array, noise: float
     ) -> Criterion:
         """For weights n v_i W, (n, q, q) or (q, q), and the noise of the loss."""
-        root = np.broadcast_to(matrix_root(weight) / np.sqrt(noise), (*y.shape, y.shape[1]))
-        return cls(simulator, parameters, x, np.where(np.isnan(y), 0.0, y), root, noise / len(y))
+        complete, scatter, scale = np.where(np.isnan(y), 0.0, y), np.empty(0), noise / len(y)
+        repeats = repeated_rows(x)
+        if repeats is not None:
+            weight = np.broadcast_to(weight, (*y.shape, y.shape[1]))
+            total = repeats.sums(weight)
+            mean = weighted_mean(total, repeats.sums(np.einsum("nkl,nl->nk", weight, complete)))
+            apart = complete - mean[repeats.place]
+            scatter = np.sqrt([np.einsum("nk,nkl,nl", apart, weight, apart) / noise])
+            x, complete, weight = x[repeats.first], mean, total
+        root = np.broadcast_to(matrix_root(weight) / np.sqrt(noise), (*complete.shape, y.shape[1]))
+        return cls(simulator, parameters, x, complete, root, scale, scatter)
 
     def of_rows(self, rows: IntArray) -> Criterion:
         """The same from some of the rows, which stand for all."""
@@ -81,7 +95,8 @@ class Criterion:
     @property
     def size(self) -> float:
         """The loss of a simulator that gives zero: the scale on which a loss is zero."""
-        return self.scale * float(np.sum(np.einsum("nkl,nl->nk", self.root, self.y) ** 2))
+        squares = np.sum(np.einsum("nkl,nl->nk", self.root, self.y) ** 2) + np.sum(self.scatter**2)
+        return self.scale * float(squares)
 
     def value(self, theta: Array) -> float:
         """The criterion; infinite where the simulator fails."""
@@ -96,11 +111,12 @@ class Criterion:
     def jacobian(self, theta: Array) -> Array:
         gradient = self.simulator.gradient(self.x, theta)
         slope = -np.einsum("nkl,nlp->nkp", self.root, gradient).reshape(self.y.size, -1)
+        slope = np.vstack([slope, np.zeros((len(self.scatter), slope.shape[1]))])
         return np.vstack([slope, self.parameters.prior_root_slope(theta)]) if self.prior_matters else slope
 
     def _data(self, theta: Array, model: Array | None = None) -> Array:
         left = self.y - (self.simulator.evaluate(self.x, theta) if model is None else model)
-        return np.asarray(np.einsum("nkl,nl->nk", self.root, left).ravel())
+        return np.concatenate([np.einsum("nkl,nl->nk", self.root, left).ravel(), self.scatter])
 
     def descend(
         self,
@@ -147,3 +163,15 @@ def row_weights(weight: Array, observed: BoolArray, shares: Array) -> Array:
         # few nodes beside the data points: most of these would not count
         return np.asarray(each)
     return np.asarray(n * shares[:, None, None] * each)
+
+
+def weighted_mean(total: Array, summed: Array) -> Array:
+    """The mean m with total m = summed, for sums of weights (u, q, q) and of weighted values (u, q); 0 where none are.
+
+    Weights of cells that are never seen are zero.
+    """
+    scale = np.sqrt(np.einsum("uii->ui", total))
+    safe = np.where(scale > 0, scale, 1.0)
+    scaled = total / (safe[:, :, None] * safe[:, None, :])
+    inverse = np.linalg.pinv(scaled, rcond=1e-12, hermitian=True)
+    return np.asarray(np.einsum("ukl,ul->uk", inverse, summed / safe) / safe)

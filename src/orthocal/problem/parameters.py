@@ -128,6 +128,11 @@ class Parameters:
             total = np.where(self.constraint(theta), total, -np.inf)
         return np.asarray(total)
 
+    def on_bound(self, theta: Array) -> tuple[str, ...]:
+        """Names of the parameters that lie on a bound of the support at theta (p,)."""
+        room = np.minimum(theta - self.lower, self.upper - theta)
+        return tuple(name for name, close in zip(self.names, room < 1e-6 * self.spread, strict=True) if close)
+
     def log_prior_gradient(self, theta: Array) -> Array:
         """d log pi / d theta, (..., p), of the blocks' densities; on a bound, that just inside of it."""
         theta = self.clipped(theta, 1e-4)

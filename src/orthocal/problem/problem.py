@@ -20,6 +20,7 @@ from .data import Groups, field_data
 from .domain import Domain, Rule
 from .gradient_check import gradient_error
 from .input_errors import InputErrors, added_noise, checked_x_err, input_errors
+from .merging import Merged, merged_rows, without_rows
 from .minima import Minimum, find_minima, least_squares_minima
 from .noise import Noise, NoiseSource
 from .noise_estimate import estimated_noise
@@ -142,6 +143,8 @@ class Problem:
         self.loss_weight = loss_weight if isinstance(loss_weight, str) else "matrix"
         self._weight = checked_weight(loss_weight, self.data.q)
         self._starts = checked_starts(starts, self.parameters)
+        self.rows: Merged | None = None  # of a problem with merged rows, see ``merged``
+        self._unmerged: Problem | None = None
 
     @cached_property
     def noise(self) -> Noise:
@@ -257,6 +260,22 @@ class Problem:
         unwhitener = self.noise.unwhitener
         return np.asarray(unwhitener.T @ self.weight @ unwhitener)
 
+    @cached_property
+    def merged(self) -> Problem:
+        """The same problem with one row for each distinct x, or itself where none repeats or the noise is sampled."""
+        rows = merged_rows(self.data, self.noise)
+        if rows is None:
+            return self
+        # shared, as all is that does not belong to the rows
+        _, part = self.minima, without_rows(self)
+        part.data, part.noise, part.rows, part._unmerged = rows.data, rows.noise, rows, self
+        return part
+
+    @property
+    def unmerged(self) -> Problem:
+        """The problem whose rows were merged, or itself."""
+        return self if self._unmerged is None else self._unmerged
+
     def whiten(self, values: Array) -> Array:
         """T v for values (..., q)."""
         return np.asarray(values @ self.noise.whitener.T)
@@ -306,12 +325,7 @@ class Problem:
 
     def on_bound(self) -> tuple[str, ...]:
         """Names of the parameters whose theta_tilde lies on a bound of the support."""
-        room = np.minimum(self.theta_tilde - self.parameters.lower, self.parameters.upper - self.theta_tilde)
-        return tuple(
-            name
-            for name, close in zip(self.parameters.names, room < 1e-6 * self.parameters.spread, strict=True)
-            if close
-        )
+        return self.parameters.on_bound(self.theta_tilde)
 
     def outcome(self, k: int) -> Problem:
         """The same problem with outcome k alone; its noise is that of this problem."""

@@ -16,6 +16,7 @@ from ..errors import InputError, NonFiniteError, SimulatorError, where_raised
 from ..execution.calls import ParallelCalls
 from ..execution.clock import Clock, Spent
 from ..progress import progress_bar
+from .distinct import DistinctPoints
 from .emulator import EmulatorLike
 from .parameters import Support
 from .transforms import TRANSFORMS, Transforms
@@ -93,6 +94,8 @@ class Simulator:
 class BoundSimulator:
     """A simulator bound to a problem: shapes are known, every call is checked, counted and timed.
 
+    Points that occur several times are given to it once: it is a function of x.
+
     Attributes
     ----------
     calls, seconds
@@ -133,6 +136,7 @@ class BoundSimulator:
         self._parallel = ParallelCalls(chosen.function, chosen.jobs) if chosen.jobs > 1 else None
         self._given_gradient = chosen.gradient if callable(chosen.gradient) else None
         self._jacobian: Function | None = None
+        self._distinct = DistinctPoints()
         self.gradient_kind = GradientKind.GIVEN if callable(chosen.gradient) else GradientKind(chosen.gradient)
         self.emulator = simulator if isinstance(simulator, EmulatorLike) else None
         self.outside = None if self.emulator is None else self.emulator.outside
@@ -208,13 +212,14 @@ class BoundSimulator:
     def _shared_out(self, calls: ParallelCalls, x: Array, theta: Array, label: str | None) -> Array:
         """f(x, theta_c) from several processes."""
         started, models = perf_counter(), np.empty((len(theta), len(x), self._q))
-        answers = calls.answers(x[:, 0] if self.flat_x else x, theta)
+        points, place = self._distinct(x)
+        answers = calls.answers(points[:, 0] if self.flat_x else points, theta)
         for c, answer in answers if label is None else progress_bar(answers, label):
             self.worker_cpu += answer.cpu
             try:
                 if answer.error is not None:
                     raise self._raised(theta[c], *answer.error)
-                models[c] = self._finite(shaped_output(answer.output, (len(x), self._q)), x, theta[c])
+                models[c] = self._finite(shaped_output(answer.output, (len(points), self._q)), points, theta[c])[place]
             except NonFiniteError as error:
                 self._note(error)
                 models[c] = np.nan
@@ -233,11 +238,10 @@ class BoundSimulator:
             self.gradient_kind = self._choose_gradient(x, theta)
         if self.gradient_kind is GradientKind.DIFFERENCE:
             return self.difference_gradient(x, theta)
-        if self._given_gradient is not None:
-            output = self._call(self._given_gradient, x, theta)
-        else:
-            output = self._call(self._jax_jacobian(), x, theta)
-        gradient = shaped_output(output, (len(x), self._q, len(self._support.names)), "gradient")
+        points, place = self._distinct(x)
+        function = self._jax_jacobian() if self._given_gradient is None else self._given_gradient
+        output = self._call(function, points, theta)
+        gradient = shaped_output(output, (len(points), self._q, len(self._support.names)), "gradient")[place]
         if self.transforms:
             gradient = self._chained(gradient, x, theta)
         if not np.isfinite(gradient).all():
@@ -316,13 +320,14 @@ class BoundSimulator:
         return model
 
     def _model(self, x: Array, theta: Array) -> Array:
-        output = self._call(self._function, x, theta)
+        points, place = self._distinct(x)
+        output = self._call(self._function, points, theta)
         if not self._settled and type(output).__module__.startswith("jax"):
             if self._parallel is not None:
                 raise InputError("a simulator of JAX runs in this process, on all of its cores: leave jobs out")
             # JAX computes in single precision and step by step unless told otherwise
-            self._function, output = self._compiled(self._function, x, theta)
-        return shaped_output(output, (len(x), self._q))
+            self._function, output = self._compiled(self._function, points, theta)
+        return shaped_output(output, (len(points), self._q))[place]
 
     def _compiled(self, function: Function, x: Array, theta: Array) -> tuple[Function, Any]:
         """A JAX function in double precision, compiled where that is possible, and its output."""
@@ -354,8 +359,9 @@ class BoundSimulator:
         if "jax" not in sys.modules:
             return GradientKind.DIFFERENCE
         try:
-            output = self._call(self._jax_jacobian(), x, theta)
-            shaped_output(output, (len(x), self._q, len(self._support.names)), "gradient")
+            points, _ = self._distinct(x)
+            output = self._call(self._jax_jacobian(), points, theta)
+            shaped_output(output, (len(points), self._q, len(self._support.names)), "gradient")
         except Exception:  # any failure to trace means: not a JAX function
             return GradientKind.DIFFERENCE
         return GradientKind.JAX

@@ -44,12 +44,15 @@ class BARTSampler(CompiledSampler):
         nodes: Array,
         noise_var: Array,
         unit: float = 1.0,
+        counts: Array | None = None,
     ) -> None:
+        """``counts`` (n,) are the observations behind each data point, one if not given."""
         self.prior, self.leaf_sd, self.unit = prior, leaf_sd, unit
         self._cut_points = cut_points
         self._cuts = np.array([len(points) for points in cut_points], dtype=np.int64)
         self._bins = self._binned(np.vstack([x, nodes]))
         self._weight = np.ascontiguousarray(1 / noise_var)
+        self._counts = np.ones(len(x), dtype=np.int64) if counts is None else counts.astype(np.int64)
 
     def predict(self, rng: np.random.Generator, records: Record, x_new: Array) -> Array:
         bins = self._binned(x_new)
@@ -96,6 +99,7 @@ class BARTSampler(CompiledSampler):
             rng,
             response,
             self._weight / noise_scale,
+            self._counts,
             self._bins,
             self._cuts,
             *chain,
@@ -114,7 +118,7 @@ class BARTSampler(CompiledSampler):
         nodes[:, 0, PARENT] = -1
         leaf = np.zeros((trees, points), dtype=np.uint8)
         sums = np.zeros((trees, SLOTS, 3))
-        sums[:, 0, 0], sums[:, 0, 1] = len(self._weight), self._weight.sum()
+        sums[:, 0, 0], sums[:, 0, 1] = self._counts.sum(), self._weight.sum()
         counts = np.zeros((4, 2), dtype=np.int64)
         return Forest(nodes, np.zeros((trees, SLOTS)), leaf, sums, np.zeros(points), counts)
 

@@ -46,12 +46,12 @@ def weighted_sum(leaf, response, weight, k):
 
 
 @vector_part
-def left_sums(leaf, response, weight, column, cut, a, b):
+def left_sums(leaf, response, weight, number, column, cut, a, b):
     """Number, weights and weighted responses of the data in leaves a or b whose bin is at most ``cut``."""
     points, precision, weighted = 0, 0.0, 0.0
     for i in range(len(response)):
         inside = ((leaf[i] == a) | (leaf[i] == b)) & (column[i] <= cut)
-        points += inside
+        points += number[i] if inside else 0
         precision += weight[i] if inside else 0.0
         weighted += weight[i] * response[i] if inside else 0.0
     return points, precision, weighted
@@ -71,7 +71,7 @@ def add_fit(fit, leaf, value):
 
 
 @part
-def _grow(rng, tree, leaf, response, weight, bins, cuts, sums, chances, leaf_var, least, leaves, count):
+def _grow(rng, tree, leaf, response, weight, number, bins, cuts, sums, chances, leaf_var, least, leaves, count):
     growable = 0
     for j in range(count):
         if open_variables(tree, leaves[j], cuts) > 0:
@@ -82,7 +82,7 @@ def _grow(rng, tree, leaf, response, weight, bins, cuts, sums, chances, leaf_var
     k = leaves[int(rng.random() * growable)]
     variables = open_variables(tree, k, cuts)
     v, cut, lo, hi = draw_rule(rng, tree, k, cuts, variables)
-    points, precision, weighted = left_sums(leaf, response, weight, bins[v], cut, k, k)
+    points, precision, weighted = left_sums(leaf, response, weight, number, bins[v], cut, k, k)
     if points < least or sums[k, 0] - points < least:
         return False
     slot = -1
@@ -151,7 +151,7 @@ def _prune(rng, tree, leaf, cuts, sums, chances, leaf_var, leaves, count, nogs, 
 
 
 @part
-def _change(rng, tree, leaf, response, weight, bins, cuts, sums, chances, leaf_var, least, nogs, count):
+def _change(rng, tree, leaf, response, weight, number, bins, cuts, sums, chances, leaf_var, least, nogs, count):
     """A new rule, from its prior, at a node with two leaves."""
     if count == 0:
         return False
@@ -159,7 +159,7 @@ def _change(rng, tree, leaf, response, weight, bins, cuts, sums, chances, leaf_v
     slot = np.int64(tree[k, CHILD])
     variables = open_variables(tree, k, cuts)
     v, cut, lo, hi = draw_rule(rng, tree, k, cuts, variables)
-    points, precision, weighted = left_sums(leaf, response, weight, bins[v], cut, slot, slot + 1)
+    points, precision, weighted = left_sums(leaf, response, weight, number, bins[v], cut, slot, slot + 1)
     total = sums[slot, 0] + sums[slot + 1, 0]
     if points < least or total - points < least:
         return False
@@ -190,7 +190,7 @@ def exchange_rules(tree, a, b):
 
 
 @part
-def _swap(rng, tree, leaf, response, weight, bins, cuts, sums, chances, leaf_var, least, inner, count):
+def _swap(rng, tree, leaf, response, weight, number, bins, cuts, sums, chances, leaf_var, least, inner, count):
     """The rules of a node and its parent change places."""
     if count < 2:
         return False
@@ -204,7 +204,7 @@ def _swap(rng, tree, leaf, response, weight, bins, cuts, sums, chances, leaf_var
     if ratio > -np.inf:
         for i in range(len(response)):
             j = find_leaf(tree, bins, i)
-            fresh[j, 0] += 1
+            fresh[j, 0] += number[i]
             fresh[j, 1] += weight[i]
             fresh[j, 2] += weight[i] * response[i]
         for j in range(SLOTS):
@@ -226,10 +226,11 @@ def _swap(rng, tree, leaf, response, weight, bins, cuts, sums, chances, leaf_var
 
 
 @entry
-def sweep(rng, response, weight, bins, cuts, nodes, mu, leaf, sums, fit, counts, alpha, beta, leaf_var, least):
+def sweep(rng, response, weight, number, bins, cuts, nodes, mu, leaf, sums, fit, counts, alpha, beta, leaf_var, least):
     """Update every tree once given the others; ``fit`` (N,) becomes the sum of the trees.
 
-    ``counts`` (4, 2) collects the moves that were proposed and accepted.
+    ``number`` (n,) says how many observations each data point stands for; ``counts`` (4, 2) collects the moves that
+    were proposed and accepted.
     """
     n = len(response)
     # what is left of the response when all trees but one are taken away
@@ -255,16 +256,16 @@ def sweep(rng, response, weight, bins, cuts, nodes, mu, leaf, sums, fit, counts,
         u = rng.random()
         if u < SHARES[GROW]:
             move = GROW
-            done = _grow(rng, tree, own, rest, weight, bins, cuts, stat, chances, leaf_var, least, leaves, a)
+            done = _grow(rng, tree, own, rest, weight, number, bins, cuts, stat, chances, leaf_var, least, leaves, a)
         elif u < SHARES[GROW] + SHARES[PRUNE]:
             move = PRUNE
             done = _prune(rng, tree, own, cuts, stat, chances, leaf_var, leaves, a, nogs, b)
         elif u < SHARES[GROW] + SHARES[PRUNE] + SHARES[CHANGE]:
             move = CHANGE
-            done = _change(rng, tree, own, rest, weight, bins, cuts, stat, chances, leaf_var, least, nogs, b)
+            done = _change(rng, tree, own, rest, weight, number, bins, cuts, stat, chances, leaf_var, least, nogs, b)
         else:
             move = SWAP
-            done = _swap(rng, tree, own, rest, weight, bins, cuts, stat, chances, leaf_var, least, inner, c)
+            done = _swap(rng, tree, own, rest, weight, number, bins, cuts, stat, chances, leaf_var, least, inner, c)
         counts[move, 0] += 1
         counts[move, 1] += done
         for k in range(SLOTS):

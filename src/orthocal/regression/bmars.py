@@ -51,12 +51,15 @@ class BMARSSampler(CompiledSampler):
         nodes: Array,
         noise_var: Array,
         unit: float = 1.0,
+        counts: Array | None = None,
     ) -> None:
+        """``counts`` (n,) are the observations behind each data point, one if not given."""
         self.prior, self.spread, self.offset, self.unit = prior, spread, offset, unit
         self._low, self._width = x.min(axis=0), np.ptp(x, axis=0)
         self._inputs = self._scaled(np.vstack([x, nodes]))
         self._active = np.flatnonzero(self._width > 0)
-        self._table, self._sizes = _knot_table(self._inputs[:, : len(x)], prior.least)
+        own = np.ones(len(x)) if counts is None else counts
+        self._table, self._sizes = _knot_table(self._inputs[:, : len(x)], own, prior.least)
         self._weight = np.ascontiguousarray(1 / noise_var)
 
     def one_record(self, state: Bases) -> Record:
@@ -154,17 +157,18 @@ class BMARSSampler(CompiledSampler):
         return np.ascontiguousarray(np.where(self._width > 0, np.clip(scaled, 0.0, 1.0), 0.0).T)
 
 
-def _knot_table(inputs: Array, least: int) -> tuple[Array, IntArray]:
-    """Knots of each sign and input, (2, d, most), and their numbers (2, d): those with ``least`` points beyond them."""
+def _knot_table(inputs: Array, counts: Array, least: int) -> tuple[Array, IntArray]:
+    """Knots of each sign and input, (2, d, most), and their numbers (2, d): those with ``least`` data beyond them."""
     d, n = inputs.shape
     table, sizes = np.zeros((2, d, n)), np.zeros((2, d), dtype=np.int64)
     for v, column in enumerate(inputs):
-        values, counts = np.unique(column, return_counts=True)
+        values, place = np.unique(column, return_inverse=True)
         if len(values) < 2:
             continue
-        below = np.cumsum(counts)
-        above = (n - below >= least) | (values == values[0])
-        under = (below - counts >= least) | (values == values[-1])
+        there = np.bincount(place.ravel(), counts)
+        below = np.cumsum(there)
+        above = (below[-1] - below >= least) | (values == values[0])
+        under = (below - there >= least) | (values == values[-1])
         for side, admitted in enumerate((above, under)):
             sizes[side, v] = admitted.sum()
             table[side, v, : sizes[side, v]] = values[admitted]

@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError
 from ..progress import progress_bar
+from .repeated_values import MergedValues, merged_values
 
 SMOOTHNESSES = (0.5, 1.5, 2.5, np.inf)
 #: length-scale, in spans, below which a process is as rough as noise
@@ -121,7 +122,7 @@ def fit_hyperparameters(
     """Hyperparameters by restricted marginal likelihood; those that are given stay as they are.
 
     z ~ N(basis beta, sd^2 k(x, x) + noise_var diag(relative_var)) with beta flat and integrated out: what the
-    basis has been fitted to (a mean, or theta through the gradients) is accounted for.
+    basis has been fitted to (a mean, or theta through the gradients) is accounted for. Repeated x are merged.
 
     Parameters
     ----------
@@ -130,7 +131,7 @@ def fit_hyperparameters(
     span
         Width of the domain in each input, (d,): the search's length-scales are relative to it.
     basis
-        (n, r), r may be 0.
+        A function of x, (n, r), r may be 0.
     cautious
         With weak priors against short length-scales and little noise: few data may happen to lie on a curve.
     shortest
@@ -147,18 +148,18 @@ def fit_hyperparameters(
     upper = np.log(np.concatenate([[1e2 * size], 20 * span, [4 * size**2]]))
     free, deviance = np.isnan(fixed), np.nan
     weak = _weak_priors(z, basis, size, span) if cautious else None
+    merged = merged_values(x, z, basis, relative_var)
 
     def search(start: Array, points: int) -> tuple[float, Array]:
-        sample = sample_of_points(len(x), points)
-        part = (x[sample], z[sample], nu, independent_columns(basis[sample]), relative_var[sample])
-        return _search(fixed, np.clip(start, lower, upper), lower, upper, part, weak)
+        sample = sample_of_points(len(merged.x), points)
+        return _search(fixed, np.clip(start, lower, upper), lower, upper, nu, merged.part(sample), weak)
 
     if free.any():
         starts = _starts(size, span, near)
         # one BLAS thread: the result must not depend on their number
         with threadpool_limits(limits=1, user_api="blas"):
             deviance, values = min((search(start, SEARCH_POINTS) for start in starts), key=lambda found: found[0])
-            if len(x) > SEARCH_POINTS:
+            if len(merged.x) > SEARCH_POINTS:
                 deviance, values = search(values, LIKELIHOOD_POINTS)
     return _named(values, free & ((values < lower + 1e-3) | (values > upper - 1e-3)), deviance)
 
@@ -216,18 +217,24 @@ def _search(
     start: Array,
     lower: Array,
     upper: Array,
-    data: tuple[Array, Array, float, Array, Array],
+    nu: float,
+    data: MergedValues,
     prior: tuple[Array, Array] | None = None,
 ) -> tuple[float, Array]:
     """The deviance and the log hyperparameters that a search ends at; those that are not NaN stay as they are."""
     free = np.isnan(fixed)
+    # each point as often as it was seen: the basis is then that of all values
+    root = np.sqrt(data.counts)[:, None]
+    basis = independent_columns(root * data.basis) / root
     ticks = iter(progress_bar(itertools.count(), "hyperparameters"))
 
     def objective(free_values: Array) -> tuple[float, Array]:
         next(ticks)
         full = fixed.copy()
         full[free] = free_values
-        value, gradient = restricted_deviance(full, *data)
+        value, gradient = restricted_deviance(full, data.x, data.z, nu, basis, data.relative_var)
+        scatter, slope = data.scatter_deviance(full[-1])
+        value, gradient[-1] = value + scatter, gradient[-1] + slope
         if prior is not None:
             away = np.minimum(full - prior[0], 0.0) / prior[1]
             value, gradient = value + float(np.sum(away[free] ** 2)), gradient + 2 * away / prior[1]

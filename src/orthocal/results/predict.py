@@ -15,7 +15,7 @@ import xarray as xr
 from ..arrays import Array, IntArray
 from ..bias.base import BiasPrior, BiasSampler, stored_sampler
 from ..bias.gp import GPSampler
-from ..bias.outcomes import OutcomesBias, split_points, stand_ins
+from ..bias.outcomes import OutcomesBias, Residuals, split_points, stand_ins
 from ..errors import FileError
 from ..methods.base import Drawn
 from ..methods.regress import regressed_on
@@ -154,7 +154,7 @@ def prepared_samplers(record: Record, simulator: BoundSimulator, prior: BiasPrio
     span = np.where(upper > lower, upper - lower, 1.0)
     residual = np.where(noise.observed, record.y - simulator.required(record.x, tilde), 0.0)
     complete = stand_ins(record.x, span, residual, noise.observed) @ noise.whitener.T
-    return OutcomesBias(prior, record.x, _nodes(record), span, noise, complete, gradient).samplers
+    return OutcomesBias(prior, Residuals(record.x, noise, complete, gradient), _nodes(record), span).samplers
 
 
 def _nodes(record: Record) -> Array:

@@ -1,0 +1,27 @@
+"""The samplers of a problem's bias, with scales and hyperparameters from what the best fit leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array
+from ..bias.base import BiasPrior
+from ..bias.outcomes import OutcomesBias, Residuals, Unmerged, stand_ins
+from ..problem.problem import Problem
+from .outputs import prior_for
+
+
+def fitted_bias(prior: BiasPrior, problem: Problem, nodes: Array, process: bool = False) -> OutcomesBias:
+    """Samplers of the bias at data and nodes, or of the real ``process``, to which no parameter has been fitted."""
+    prior = prior if process else prior_for(problem, prior)
+    own, rows = _residuals(problem, process), problem.rows
+    unmerged = None if rows is None else Unmerged(_residuals(problem.unmerged, process), rows.repeats.place)
+    return OutcomesBias(prior, own, nodes, problem.span, unmerged)
+
+
+def _residuals(problem: Problem, process: bool) -> Residuals:
+    data = problem.data
+    left = problem.complete_y if process else problem.complete_y - problem.fit
+    gradient = np.zeros((data.n, data.q, 1)) if process else problem.gradient_at_data
+    values = problem.whiten(stand_ins(data.x, problem.span, left, data.observed))
+    return Residuals(data.x, problem.noise, values, gradient)

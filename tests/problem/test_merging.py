@@ -1,0 +1,80 @@
+"""Merged rows: their likelihood and their sum of squares are those of all rows, whatever is missing."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.stats import multivariate_normal
+
+import orthocal as oc
+from orthocal.problem.best_fit import row_weights
+
+POINTS = np.array([0.1, 0.4, 0.5, 0.9])
+
+
+def two(x, theta):
+    return np.column_stack([theta[0] * x, theta[1] + x**2])
+
+
+def problem(noise_cov=None):
+    """23 rows at 4 points with covariances of their own; cells are missing, a whole row, and an outcome at a point."""
+    rng = np.random.default_rng(1)
+    x = POINTS[np.concatenate([np.arange(4), rng.integers(0, 4, 19)])]
+    y = two(x, [1.0, 2.0]) + rng.standard_normal((23, 2))
+    y[rng.random((23, 2)) < 0.3] = np.nan
+    y[5] = np.nan
+    y[x == 0.5, 1] = np.nan
+    roots = rng.standard_normal((23, 2, 2))
+    own = roots @ roots.swapaxes(1, 2) + 0.2 * np.eye(2)
+    priors = {"a": stats.uniform(-4, 10), "b": stats.uniform(-4, 10)}
+    return oc.Problem(x, y, two, priors, domain=oc.Box(0, 1), noise_cov=own if noise_cov is None else noise_cov)
+
+
+def log_likelihood(given, mean):
+    """By the density of each row's observed cells."""
+    total = 0.0
+    for row, observed, cov, centre in zip(given.data.y, given.data.observed, given.noise.by_point, mean, strict=True):
+        if observed.any():
+            density = multivariate_normal(centre[observed], cov[np.ix_(observed, observed)])
+            total += density.logpdf(row[observed])
+    return total
+
+
+def test_the_likelihood_is_that_of_all_rows():
+    given = problem()
+    merged = given.merged
+    assert merged.data.n == 4
+    assert merged.unmerged is given
+    np.testing.assert_array_equal(merged.data.observed, [[True, True], [True, True], [True, False], [True, True]])
+    differences = []
+    for mean in np.random.default_rng(2).standard_normal((5, 4, 2)):
+        every = mean[merged.rows.repeats.place]
+        differences.append(log_likelihood(given, every) - log_likelihood(merged, mean))
+    np.testing.assert_allclose(differences, differences[0], rtol=1e-10)
+
+
+def test_the_scatter_is_what_the_means_leave():
+    given = problem()
+    mean = np.where(given.merged.data.observed, given.merged.data.y, 0.0)[given.merged.rows.repeats.place]
+    left = sum(
+        (row - centre)[seen] @ np.linalg.solve(cov[np.ix_(seen, seen)], (row - centre)[seen])
+        for row, seen, cov, centre in zip(given.data.y, given.data.observed, given.noise.by_point, mean, strict=True)
+        if seen.any()
+    )
+    assert given.merged.rows.scatter == pytest.approx(left, rel=1e-12)
+
+
+@pytest.mark.parametrize("noise_cov", [None, np.array([[1.0, 0.6], [0.6, 2.0]])])
+def test_the_loss_is_that_of_all_rows(noise_cov):
+    given = problem(noise_cov)
+    theta = np.array([0.3, 1.7])
+    left = np.where(given.data.observed, given.data.y - two(given.data.x[:, 0], theta), 0.0)
+    weights = row_weights(given.weight, given.data.observed, given.volumes)
+    expected = np.einsum("nk,nkl,nl", left, weights, left) / 23
+    assert given._criterion.loss(theta) == pytest.approx(expected, rel=1e-12)
+    assert len(given._criterion.x) == 4
+
+
+def test_the_volumes_add_up():
+    given = problem()
+    np.testing.assert_allclose(given.merged.volumes, given.merged.rows.repeats.sums(given.volumes), rtol=1e-12)
+    np.testing.assert_array_equal(given.merged.rows.repeats.counts, np.bincount(given.merged.rows.repeats.place))
