@@ -17,7 +17,7 @@ from ..bias import GP
 from ..bias.outcomes import OutcomesBias
 from ..errors import InputError
 from ..kernels import Kernel
-from ..kernels.base import Conditional, ThetaModel, dispersed_starts
+from ..kernels.base import Conditional, ThetaModel, at_middle, dispersed_starts
 from ..kernels.laplace import LaplaceTuning, inner_steps, linearised
 from ..kernels.warmup import run_chains
 from ..problem.noise import NoiseSource
@@ -148,7 +148,8 @@ class FixedNoiseRun:
 
     def adapt(self, *window: Array) -> None:
         thetas, acceptance = window
-        self._tuning = self._kernel.adapt(self._tuning, self._model, thetas, acceptance)
+        tuning = self._kernel.adapt(self._tuning, self._model, thetas, acceptance)
+        self._tuning = at_middle(lambda pivot: self._tuned(tuning, pivot), self._problem.parameters, thetas)
 
     def keep(self, s: int) -> None:
         theta, residual = self._state.theta, self._residual(self._state.model)
