@@ -238,6 +238,31 @@ def test_ogp_with_a_curved_simulator_against_a_grid(size):
     assert abs(table["sd"] / sd - 1) < Z_LIMIT / np.sqrt(2 * table["ess_tail"])
 
 
+@pytest.mark.parametrize("lower", [0.24, 0.27])
+def test_ogp_at_a_bound_against_a_grid(lower):
+    """The bound cuts the posterior in two, or leaves its tail alone; a draw still costs one gradient."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.random(40))
+    y = wave(x, 0.25) + 0.5 * np.sin(4 * np.pi * x) + 0.2 * rng.standard_normal(40)
+    settings = {"domain": oc.Box(0, 1, nodes=30), "noise_cov": 0.04, "starts": 4}
+    problem = oc.Problem(x, y, lambda x, t: wave(x, t[0]), {"t": stats.uniform(lower, 0.2)}, **settings)
+    _ = problem.sensitivity
+    before = problem.simulator.calls
+    posterior = oc.calibrate(problem, oc.methods.OGP(1.5, SD, LENGTH), draws=700, seed=1, progress=False)
+    assert problem.simulator.calls - before < 5 * 4 * 900
+    # the middles of cells: the density is highest at the bound
+    grid = lower + 0.1 * (np.arange(500) + 0.5) / 500
+    log_density, least = ogp_on_a_grid(x, y, problem.rule.nodes[:, 0], problem.rule.weights, grid, 0.04)
+    density = np.exp(log_density - log_density.max()) * least
+    density /= density.sum()
+    mean = density @ grid
+    sd = np.sqrt(density @ (grid - mean) ** 2)
+    table = posterior.summary().iloc[0]
+    assert table["ess_bulk"] > 700
+    assert abs(table["mean"] - mean) < Z_LIMIT * sd / np.sqrt(table["ess_bulk"])
+    assert abs(table["sd"] / sd - 1) < Z_LIMIT / np.sqrt(2 * table["ess_tail"])
+
+
 def test_ogp_leaves_out_where_the_loss_is_largest():
     """The maximum is half a turn from the minimum; where there is nothing else, that is said."""
     rng = np.random.default_rng(0)

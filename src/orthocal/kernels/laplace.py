@@ -157,7 +157,7 @@ class Laplace:
             state, density, moved = accept(rngs, state, density, proposal, proposed, proposed - density - log_q)
             accepted += moved
         if tuning.sweeps:
-            state, density = swept(rngs, state, target, _directions(tuning), tuning.sweeps)
+            state, density = swept(rngs, state, target, slice_directions(tuning), tuning.sweeps)
             return state, StepInfo(np.ones(len(rngs)), density, accepted / tuning.steps)
         if tuning.walk == 1.0 or rngs[0].random() < tuning.walk:
             p = state.theta.shape[1]
@@ -268,7 +268,7 @@ def _gradient(model: ThetaModel, theta: Array, tuning: LaplaceTuning) -> Array:
         return tuning.gradient
 
 
-def _directions(tuning: LaplaceTuning) -> Array:
+def slice_directions(tuning: LaplaceTuning) -> Array:
     """Of slice sampling, (2 p, p): the axes of the approximation, and those of theta, along which corners open."""
     own = 1 / np.sqrt(np.sum(tuning.lower**2, axis=1))
     return 4 * np.concatenate([tuning.root.T, np.diag(own)])

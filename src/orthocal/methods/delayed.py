@@ -21,7 +21,8 @@ from ..arrays import Array, BoolArray
 from ..errors import NonFiniteError
 from ..kernels import Laplace
 from ..kernels.base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, at_middle, normals
-from ..kernels.laplace import LaplaceTuning, linearised
+from ..kernels.laplace import LaplaceTuning, linearised, slice_directions
+from ..kernels.slice import swept
 from .expansion import Expansion, expanded, with_room
 
 #: how often a random-walk step of the density itself takes the place: it leaves where the expansion is far too small
@@ -112,8 +113,8 @@ class Delayed:
         else:
             near = Conditional(tuning.near.model, target.offset)
             start = near.base.state(state.theta)
-            end, info = INNER.step(rngs, tuning.inner, start, near)
-            theta, correction = end.theta, near.log_density(start) - info.log_density
+            theta, reached = _gone(rngs, tuning.inner, start, near)
+            correction = near.log_density(start) - reached
         # a chain that stays is known already
         away = np.any(theta != state.theta, axis=1)
         proposal = _moved(target.base, state, theta, away)
@@ -170,7 +171,7 @@ class Delayed:
             for _ in range(PILOT_STEPS):
                 state, info = INNER.step(rngs, inner, state, target)
                 thetas.append(state.theta)
-                rates.append(info.acceptance)
+                rates.append(info.tuned)
             inner = self._informed(INNER.adapt(inner, model, np.array(thetas), np.array(rates)), near)
         return DelayedTuning(near, inner, spread, inner.root)
 
@@ -197,6 +198,21 @@ def _slopes(near: Expansion, theta: Array) -> Array:
 def _with_rows(outcomes: Array, rows: Array) -> Array:
     """Outcomes (c, r, ...) with rows times them at their end."""
     return np.concatenate([outcomes, np.einsum("ir,cr...->ci...", rows, outcomes)], axis=1)
+
+
+def _gone(rngs: Rngs, inner: LaplaceTuning, start: ThetaState, near: Conditional) -> tuple[Array, Array]:
+    """Where the steps on the expansion lead to, (c, p), and its log density, (c,).
+
+    Slice sampling, where it is needed, comes before the proposals and in the opposite order after them: so the whole
+    could as well be gone backwards.
+    """
+    along = slice_directions(inner)
+    before = swept(rngs, start, near, along, inner.sweeps)[0] if inner.sweeps else start
+    end, info = INNER.step(rngs, inner._replace(sweeps=0), before, near)
+    if not inner.sweeps:
+        return end.theta, info.log_density
+    end, density = swept(rngs, end, near, along[::-1], inner.sweeps)
+    return end.theta, density
 
 
 def _moved(model: ThetaModel, state: ThetaState, theta: Array, away: BoolArray) -> ThetaState:

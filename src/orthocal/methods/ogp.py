@@ -28,8 +28,6 @@ from .marginal_sampled import sample
 MOST_MAXIMA = 0.9
 #: a smallest eigenvalue of the Hessian is sure where it is so many times its error from zero, and this more
 SURE, MARGIN = 4.0, 0.02
-#: posterior sds, roughly, from which on a bound hardly matters
-POSTERIOR_REACH = 4.0
 
 
 @listed
@@ -69,8 +67,7 @@ class OGP(ListedMethod):
         _ = problem.sensitivity
         bias = gaussian_bias(problem, self._prior(), problem.rule.nodes)
         constraint = _Constraint(problem, bias, len(plan.rngs))
-        # slice sampling at a bound cannot be gone backwards, as the steps of a delayed acceptance must be
-        delayed = self.kernel == Laplace() and not constraint.near_bound()
+        delayed = self.kernel == Laplace()
         drawn = sample(
             problem, plan, lambda rows: constraint.at(rows).marginal(delayed), bias, self.kernel, nodes_drawn=True
         )
@@ -117,12 +114,6 @@ class _Constraint:
         other = copy(self)
         other._given(precision)
         return other
-
-    def near_bound(self) -> bool:
-        """Whether a bound of the support is within the reach of the posterior."""
-        parameters, tilde = self._problem.parameters, self._problem.theta_tilde
-        room = np.minimum(tilde - parameters.lower, parameters.upper - tilde)
-        return bool((room < POSTERIOR_REACH * self._reach).any())
 
     def marginal(self, delayed: bool) -> Marginal:
         """Theta's marginal posterior, with a theta step of its own where acceptance may be delayed."""
