@@ -65,10 +65,12 @@ def test_a_long_calibration_shows_a_bar_on_a_terminal():
     assert "projection" in seen_on_a_terminal(True)
 
 
+@pytest.mark.slow
 def test_a_bar_that_is_not_wanted_is_not_shown():
     assert seen_on_a_terminal(False) == ""
 
 
+@pytest.mark.slow
 def test_long_blocks_are_announced(monkeypatch):
     from orthocal.progress import announced
 

@@ -115,6 +115,7 @@ def test_unwhitened_gradients_are_not_orthogonal():
     assert error(wrong) > 1e-3
 
 
+@pytest.mark.slow
 def test_coupled_outcomes_drawn_one_after_the_other_have_the_joint_law(monkeypatch):
     """Too many points for joint draws: one outcome given the others leads to the same posterior of theta and bias."""
     x, y = two_outcomes()

@@ -68,6 +68,7 @@ def test_emulate(folder):
     assert (out / "emulators.svg").stat().st_size > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["runs.nc", "runs.csv"])
 def test_run_with_runs(folder, file):
     problem = write(folder, file, 'emulator = "gp"')

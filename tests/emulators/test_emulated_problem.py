@@ -20,6 +20,7 @@ def test_calibration_with_an_emulator_is_that_with_the_simulator():
     assert ours.emulator is emulator
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bart", pytest.param("forest", marks=pytest.mark.slow)])
 def test_calibration_with_a_step_function(name):
     emulator = oc.emulate(one_outcome(table()), QUICK[name])

@@ -238,6 +238,7 @@ def test_ogp_with_a_curved_simulator_against_a_grid(size):
     assert abs(table["sd"] / sd - 1) < Z_LIMIT / np.sqrt(2 * table["ess_tail"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lower", [0.24, 0.27])
 def test_ogp_at_a_bound_against_a_grid(lower):
     """The bound cuts the posterior in two, or leaves its tail alone; a draw still costs one gradient."""
@@ -263,6 +264,7 @@ def test_ogp_at_a_bound_against_a_grid(lower):
     assert abs(table["sd"] / sd - 1) < Z_LIMIT / np.sqrt(2 * table["ess_tail"])
 
 
+@pytest.mark.slow
 def test_ogp_leaves_out_where_the_loss_is_largest():
     """The maximum is half a turn from the minimum; where there is nothing else, that is said."""
     rng = np.random.default_rng(0)

@@ -17,6 +17,7 @@ from test_projected_gp import Z_LIMIT, z_scores
 import orthocal as oc
 from orthocal.errors import IdentifiabilityError
 from orthocal.methods.base import Plan
+from orthocal.methods.fitted import fitted_bias
 from orthocal.methods.joint import Joint
 from orthocal.methods.regress import Linear, gibbs_draws
 
@@ -133,7 +134,7 @@ def test_a_chain_of_the_regression_has_the_same_law_where_the_data_determine_the
     law = posterior_law(problem.data.y[:, 0], x, bias_covariance("gp", problem, x) + NOISE_VAR * np.eye(25), COVS[kind])
     plan = Plan(1000, 100, [np.random.default_rng(one) for one in np.random.SeedSequence(5).spawn(4)])
     method = Joint(oc.bias.GP(1.5, SD, LENGTH))
-    drawn = gibbs_draws(problem, plan, method._bias(problem), Linear.of(problem))
+    drawn = gibbs_draws(problem, plan, fitted_bias(method.bias, problem, problem.rule.nodes), Linear.of(problem))
     theta = (problem.theta_tilde + drawn.moved).reshape(4, 1000, 3)
     # the chain's own memory, beside an exact law without any
     from arviz_stats.base import array_stats

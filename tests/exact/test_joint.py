@@ -197,6 +197,7 @@ def test_the_chain_of_any_prior_has_the_same_law(q, missing, prior):
     assert np.abs(predicted - own).max() < 1e-6 * np.abs(own).max()
 
 
+@pytest.mark.slow
 def test_sampled_hyperparameters_are_averaged_over():
     """The sd of the process sampled, its length given: against a grid over the sd of the closed form and the evidence.
 

@@ -95,6 +95,7 @@ def test_two_parameters_with_replicates(d, projection):
     assert largest_error(posterior) < 1e-10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kernel",
     [oc.kernels.AdaptiveMetropolis(), oc.kernels.Slice(), pytest.param(oc.kernels.HMC(), marks=pytest.mark.slow)],

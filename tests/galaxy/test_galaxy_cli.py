@@ -48,6 +48,7 @@ def table(tmp_path):
     return tmp_path / "runs.npz"
 
 
+@pytest.mark.slow
 def test_fit_of_a_table(table, tmp_path):
     out = tmp_path / "out"
     first = call("fit", "--table", table, "--out", out, "--title", "A <galaxy>", *QUICK)

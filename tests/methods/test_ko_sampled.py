@@ -168,6 +168,7 @@ def test_two_outcomes_with_holes_and_errors_of_their_own():
     np.testing.assert_allclose(predicted["bias"], posterior.data["posterior"]["bias"].values[:, kept], atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_simulator_that_is_not_linear():
     """A given sd; theta and the length-scale on a grid."""
     rng = np.random.default_rng(4)

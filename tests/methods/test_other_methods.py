@@ -34,6 +34,7 @@ def test_no_bias_is_a_problem_where_the_simulator_is_wrong():
     assert any(finding.topic == "noise" for finding in findings.problems)
 
 
+@pytest.mark.slow
 def test_ogp_and_pgp_agree_on_model_2():
     """Both are sharp: the means lie within a fifth of an sd, the sds within 15 %."""
     x, y = MODEL2.simulate(np.random.default_rng(3))

@@ -304,6 +304,7 @@ def pair(seed, n=100):
     return x, y, cov
 
 
+@pytest.mark.slow
 def test_estimated_covariance_of_two_outcomes_is_near_the_truth():
     """Over 30 data sets the mean's relative error is about .15 / sqrt(30) = .03."""
     estimates = []

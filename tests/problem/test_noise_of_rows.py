@@ -92,6 +92,7 @@ def test_a_rough_process_has_no_outliers():
     assert 0.03 < np.sqrt(found.cov[0, 0]) < 0.08
 
 
+@pytest.mark.slow
 def test_noise_with_heavy_tails_is_estimated_and_said():
     """Student's t with two degrees of freedom, of which one data set in 70 was once refused."""
     sds, said = [], 0
@@ -134,6 +135,7 @@ def test_a_variance_for_each_group():
     assert not found.remarks
 
 
+@pytest.mark.slow
 def test_replicates_in_groups_have_the_closed_form():
     """At one point per group the estimate is nearly the group's sample variance, drawn to the others by the prior."""
     rng = np.random.default_rng(5)

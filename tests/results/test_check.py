@@ -33,6 +33,7 @@ def test_a_sound_run_has_no_problem_and_no_note():
     assert topics(posterior, "note") == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "sound"),
     [

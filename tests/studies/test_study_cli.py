@@ -166,6 +166,7 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path, fake_folder):
     assert (tmp_path / "killed" / "slow.csv").read_text().splitlines()[0].startswith("parameter,theta_star")
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_says_that_it_can_go_on(tmp_path, fake_folder):
     process = started(tmp_path / "out", fake_folder, 400)
     wait_for(lambda: len(executions(fake_folder)) > 4)

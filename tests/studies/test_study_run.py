@@ -62,6 +62,7 @@ def test_a_finished_folder_runs_nothing_and_more_replications_only_the_new_ones(
     assert len(executions) == 8
 
 
+@pytest.mark.slow
 def test_another_seed_or_number_of_draws_needs_another_folder(tmp_path):
     run_study(fake_studies.CHEAP, Request(replications=1, draws=40), tmp_path, lambda: study_workers(1))
     with pytest.raises(InputError, match=r"holds cheap with seed 1; leave the option out .* or give another --out"):
@@ -76,6 +77,7 @@ def test_impossible_requests(wrong):
         Request(**wrong)
 
 
+@pytest.mark.slow
 def test_a_replication_that_raises_does_not_stop_the_others(tmp_path, fake_folder):
     study = fake_studies.RAISING
     bad = small_x(study, 6)

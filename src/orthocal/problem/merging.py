@@ -31,7 +31,6 @@ OF_ROWS = (
     "gradient_at_data",
     "sensitivity_at_data",
     "gradient_error",
-    "merged",
 )
 
 

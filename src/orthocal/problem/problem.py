@@ -260,13 +260,13 @@ class Problem:
         unwhitener = self.noise.unwhitener
         return np.asarray(unwhitener.T @ self.weight @ unwhitener)
 
-    @cached_property
+    @property
     def merged(self) -> Problem:
         """The same problem with one row for each distinct x, or itself where none repeats or the noise is sampled."""
         rows = merged_rows(self.data, self.noise)
         if rows is None:
             return self
-        # shared, as all is that does not belong to the rows
+        # all else is shared; not kept, because each would know the other, and the simulator's processes outlive both
         _, part = self.minima, without_rows(self)
         part.data, part.noise, part.rows, part._unmerged = rows.data, rows.noise, rows, self
         return part
