@@ -8,6 +8,8 @@ import sys
 import termios
 import time
 
+import pytest
+
 from orthocal.progress import progress_bar, progress_shown
 
 SLOW = """
