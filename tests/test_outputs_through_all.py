@@ -53,6 +53,7 @@ def test_methods_also_from_a_file(method, tmp_path):
     assert "share" not in made.bias_size()
 
 
+@pytest.mark.slow
 def test_the_page_has_a_bar_for_each_output(posterior, tmp_path):
     """Also from a file, without the simulator."""
     page = oc.load(posterior.save(tmp_path / "fit.nc")).report(tmp_path / "fit.html").read_text(encoding="utf-8")

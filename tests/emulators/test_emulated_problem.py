@@ -9,6 +9,7 @@ import orthocal as oc
 from orthocal.errors import InputError, OrthocalWarning
 
 
+@pytest.mark.slow
 def test_calibration_with_an_emulator_is_that_with_the_simulator():
     emulator = oc.emulate(one_outcome(table()), "gp")
     ours = oc.calibrate(problem_with(emulator), draws=500, seed=1, progress=False)

@@ -95,6 +95,7 @@ def test_frozen_and_refitted_weights_agree_at_theta_0_alone(galaxy):
         _ = model_of(galaxy, mode="refit", theta_0=None).weights
 
 
+@pytest.mark.slow
 def test_smooth_in_theta(galaxy):
     """Third differences along lines: what no smooth function explains is well below the errors of 3 to 8 km/s."""
     model = galaxy.model

@@ -1,5 +1,7 @@
 """Noise that is not the same in all rows: outliers, groups, replicates, variances that change with x."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -148,6 +150,7 @@ def test_replicates_in_groups_have_the_closed_form():
         assert row_sds(found)[labels == k][0] ** 2 == pytest.approx(within, rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("along", ["x", "mean"])
 def test_a_variance_that_changes_smoothly(along):
     rng = np.random.default_rng(6)
@@ -256,6 +259,7 @@ def test_check_names_outliers_and_says_how_well_the_noise_is_known():
     posterior = oc.calibrate(problem, draws=200, chains=2, seed=1, progress=False)
     text = str(posterior.check())
     assert "row 17" in text
+    assert re.search(r"; in single rows 0\.\d+ to [12]\.\d+", text)
     assert " ± " in text
     # at the true value, although the error of one row is twenty sds
     assert abs(float(posterior.data["posterior"]["a"].mean()) - 1) < 0.1

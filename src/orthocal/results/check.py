@@ -288,7 +288,7 @@ def _noise(record: Record, notes: Notes) -> Iterator[Finding]:
         known = [f" ± {sd * error:.1g}" for sd, error in zip(sds, errors, strict=False)] or [""] * len(sds)
         sd = ", ".join(f"{value:.3g}{error}" for value, error in zip(sds, known, strict=True))
         scale = f" ({', '.join(record.scale_names)})" if record.transforms else ""
-        yield Finding("note", "noise", f"its standard deviation was {how}: {sd}{scale}")
+        yield Finding("note", "noise", f"its standard deviation was {how}: {sd}{scale}{_of_rows(record)}")
     yield from notes.noise_remarks
     observed = ~np.isnan(record.y)
     projected = record.projection in (ProjectionKind.FUNCTIONAL, ProjectionKind.FINITE)
@@ -314,6 +314,16 @@ def _noise(record: Record, notes: Notes) -> Iterator[Finding]:
         nothing = f", {empty} of them without any observation" if empty else ""
         message = f"{missing} of {observed.size} cells of y are missing, in {rows} rows{nothing}; all others are used"
         yield Finding("note", "missing data", message)
+
+
+def _of_rows(record: Record) -> str:
+    """Between what the noise's sd lies where rows have their own, in words."""
+    own = record.noise_by_point
+    if own is None:
+        return ""
+    each = np.where(np.isnan(record.y), np.nan, np.sqrt(np.einsum("nii->ni", own)))
+    ends = zip(np.nanmin(each, axis=0), np.nanmax(each, axis=0), strict=True)
+    return f"; in single rows {', '.join(f'{low:.3g} to {high:.3g}' for low, high in ends)}"
 
 
 def _bias(record: Record, notes: Notes) -> Iterator[Finding]:
