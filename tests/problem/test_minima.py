@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from orthocal import Box, Points, Problem, Simulator
+from orthocal import Box, Points, Problem, Simulator, calibrate
 from orthocal.errors import NonFiniteError, SimulatorError
 from orthocal.examples import MODEL1, MODEL2
 from orthocal.problem.best_fit import Criterion
@@ -346,13 +346,13 @@ def test_theta_tilde_on_a_bound_is_reported(slope, prior, bound):
     y = 1 + slope * X + slope * WAVE
     problem = Problem(X, y, line, {"level": stats.norm(0, 10), "slope": prior}, noise_cov=slope**2 / 100, starts=8)
     assert problem.theta_tilde[1] == pytest.approx(bound, rel=1e-6, abs=1e-6)
-    assert problem.on_bound() == ("slope",)
+    assert problem.parameters.on_bound(problem.theta_tilde) == ("slope",)
 
 
 def test_theta_tilde_near_a_bound_is_not_on_it():
     problem = Problem(X, 0.99 * X, lambda x, theta: theta[0] * x[:, 0], {"a": stats.uniform(0, 1)}, noise_cov=0.01)
     assert problem.theta_tilde == pytest.approx([0.99])
-    assert problem.on_bound() == ()
+    assert problem.parameters.on_bound(problem.theta_tilde) == ()
 
 
 def test_of_two_minima_at_one_place_the_better_stays():
@@ -383,3 +383,19 @@ def test_a_rough_simulator_has_one_minimum_where_nothing_parts_two():
     assert len(rough.minima) == 1
     near = Problem(x, 0.1 * y, Simulator(symmetric, "difference"), {"a": stats.uniform(-1, 2)}, noise_cov=1e-4)
     assert len(near.minima) == 2
+
+
+@pytest.mark.parametrize(
+    ("lean", "words"),
+    [(0.0, "2 minima fit equally well"), (0.01, "standard errors behind"), (0.1, "the best of 2 minima")],
+)
+def test_another_minimum_that_is_as_good_is_a_problem(lean, words):
+    """(t^2 - 1) x is the same at -t and t; a second effect of t tells the two apart, not at all, a little, clearly."""
+    x = np.linspace(0, 1, 40)
+    y = 0.05 * x + 5 * lean * x**2 + 0.05 * np.random.default_rng(1).standard_normal(40)
+    simulator = Simulator(lambda x, t: (t[0] ** 2 - 1) * x + 5 * lean * t[0] * x**2, "difference")
+    problem = Problem(x, y, simulator, {"t": stats.norm(0.3, 2)}, Box(0, 1), noise_cov=0.0025)
+    posterior = calibrate(problem, draws=100, seed=1, progress=False)
+    (found,) = (one for one in posterior.check() if words in one.message)
+    assert found.level == ("problem" if lean < 0.1 else "fine")
+    assert (problem.rivals[0] < 4) == (lean < 0.1)

@@ -209,6 +209,11 @@ class Problem:
             return least_squares_minima(self._criterion, self.minima)
 
     @property
+    def rivals(self) -> tuple[float, ...]:
+        """By how much theta_tilde is better than the other minima, at most eight, in standard errors."""
+        return tuple(self._criterion.advantage(self.theta_tilde, one.theta) for one in self.minima[1:9])
+
+    @property
     def misfit(self) -> float:
         """The loss of the best fit, in units of what the noise alone would make of it."""
         added = 0.0 if self._added_noise is None else float(np.trace(self.weight @ self._added_noise.mean(axis=0)))
@@ -257,8 +262,7 @@ class Problem:
     @cached_property
     def metric(self) -> Array:
         """W in whitened coordinates, T^-T W T^-1, (q, q)."""
-        unwhitener = self.noise.unwhitener
-        return np.asarray(unwhitener.T @ self.weight @ unwhitener)
+        return np.asarray(self.noise.unwhitener.T @ self.weight @ self.noise.unwhitener)
 
     @property
     def merged(self) -> Problem:
@@ -322,10 +326,6 @@ class Problem:
         # outputs without inputs have units of their own: one with small numbers must not be lost beside large ones
         units = self.noise.whitener if self.data.without_inputs else np.eye(self.data.q)
         return gradient_error(self.simulator, self.data.x, self.theta_tilde, units)
-
-    def on_bound(self) -> tuple[str, ...]:
-        """Names of the parameters whose theta_tilde lies on a bound of the support."""
-        return self.parameters.on_bound(self.theta_tilde)
 
     def outcome(self, k: int) -> Problem:
         """The same problem with outcome k alone; its noise is that of this problem."""

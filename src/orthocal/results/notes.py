@@ -44,6 +44,8 @@ class Notes(RunNotes):
         Share of the prior that the constraint allows, and whether the best fit lies on its edge.
     unfinished
         Whether the search for the best fit ran out of evaluations before it came to the end.
+    rivals
+        By how much it is better than the other minima, in standard errors of the difference.
     """
 
     seconds: float = 0.0
@@ -65,6 +67,7 @@ class Notes(RunNotes):
     allowed_share: float | None = None
     on_edge: bool = False
     unfinished: bool = False
+    rivals: tuple[float, ...] = ()
     domain_given: bool = True
     domain: str = ""
     noise_source: NoiseSource = NoiseSource.KNOWN
@@ -89,7 +92,7 @@ class Notes(RunNotes):
         stored.setdefault("remembers", "theta_memory" in stored)
         known = {one.name: stored[one.name] for one in fields(cls) if one.name in stored}
         known["noise_remarks"] = tuple(Finding(*one) for one in known.get("noise_remarks", ()))
-        for name in ("bias", "curvature_factors", "on_bound", "noise_freedom"):
+        for name in ("bias", "curvature_factors", "on_bound", "noise_freedom", "rivals"):
             if known.get(name) is not None:
                 known[name] = tuple(known[name])
         for name, kind in (("gradient_kind", GradientKind), ("noise_source", NoiseSource)):
