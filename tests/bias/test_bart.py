@@ -27,6 +27,7 @@ def prior_tree(rng, depth, alpha=0.95, beta=2.0):
     return left[0] + right[0], max(left[1], right[1])
 
 
+@pytest.mark.slow
 def test_without_data_leaves_and_depths_follow_the_prior():
     """The shares of 1, 2, 3, 4 leaves are .051, .553, .273, .092; batches of sweeps give the standard errors."""
     rng = np.random.default_rng(0)

@@ -97,6 +97,7 @@ def test_without_data_cuts_are_uniform_in_the_box_of_their_node():
     assert stats.kstest(cuts, "uniform").pvalue > 1e-5
 
 
+@pytest.mark.slow
 def test_without_data_the_splitting_variables_are_dirichlet():
     """s_v has mean 1/d and second moment (a/d + 1) / (d (a + 1)), and so have the splits on average."""
     rng = np.random.default_rng(1)

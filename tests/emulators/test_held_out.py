@@ -8,6 +8,7 @@ import orthocal as oc
 from orthocal.errors import InputError
 
 
+@pytest.mark.slow
 def test_comparison():
     pytest.importorskip("sklearn", reason="needs scikit-learn, the extra learn")
     comparison = oc.compare_emulators(table(), ["gp", QUICK["forest"]], folds=3)

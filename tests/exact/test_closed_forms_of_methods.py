@@ -217,6 +217,7 @@ def ogp_on_a_grid(x, y, nodes, weights, grid, noise_var, nu=1.5):
     return np.array(log_density), np.array(least)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [pytest.param(0.5, marks=pytest.mark.slow), 2.0])
 def test_ogp_with_a_curved_simulator_against_a_grid(size):
     """Mean and sd over a support with one minimum; the whole circle has its maxima half a turn away."""
