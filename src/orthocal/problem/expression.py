@@ -100,8 +100,7 @@ class _Reader:
             parts = [self._condition(one) for one in node.values]
             return _all_of(parts) if isinstance(node.op, ast.And) else _any_of(parts)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            part = self._condition(node.operand)
-            return lambda theta: Truth(*reversed(part(theta)))
+            return _negated(self._condition(node.operand))
         if isinstance(node, ast.Compare):
             return self._comparison(node)
         raise self._refused(node, f"is not a condition, write for instance 'a + b < 1': {KNOWN}")
@@ -189,10 +188,8 @@ def _all_of(parts: list[Condition]) -> Condition:
 
 
 def _any_of(parts: list[Condition]) -> Condition:
-    def truth(theta: Array) -> Truth:
-        each = [part(theta) for part in parts]
-        return Truth(
-            np.logical_or.reduce([one.holds for one in each]), np.logical_and.reduce([one.fails for one in each])
-        )
+    return _negated(_all_of([_negated(part) for part in parts]))
 
-    return truth
+
+def _negated(part: Condition) -> Condition:
+    return lambda theta: Truth(*reversed(part(theta)))
