@@ -386,10 +386,15 @@ def test_a_rough_simulator_has_one_minimum_where_nothing_parts_two():
 
 
 @pytest.mark.parametrize(
-    ("lean", "words"),
-    [(0.0, "2 minima fit equally well"), (0.01, "standard errors behind"), (0.1, "the best of 2 minima")],
+    ("lean", "level", "words"),
+    [
+        (0.0, "problem", "2 minima fit equally well"),
+        (0.01, "problem", "standard errors behind"),
+        (0.03, "note", "standard errors behind"),
+        (0.1, "fine", "the best of 2 minima"),
+    ],
 )
-def test_another_minimum_that_is_as_good_is_a_problem(lean, words):
+def test_another_minimum_that_is_as_good_is_a_problem(lean, level, words):
     """(t^2 - 1) x is the same at -t and t; a second effect of t tells the two apart, not at all, a little, clearly."""
     x = np.linspace(0, 1, 40)
     y = 0.05 * x + 5 * lean * x**2 + 0.05 * np.random.default_rng(1).standard_normal(40)
@@ -397,5 +402,19 @@ def test_another_minimum_that_is_as_good_is_a_problem(lean, words):
     problem = Problem(x, y, simulator, {"t": stats.norm(0.3, 2)}, Box(0, 1), noise_cov=0.0025)
     posterior = calibrate(problem, draws=100, seed=1, progress=False)
     (found,) = (one for one in posterior.check() if words in one.message)
-    assert found.level == ("problem" if lean < 0.1 else "fine")
-    assert (problem.rivals[0] < 4) == (lean < 0.1)
+    assert found.level == level
+
+
+def test_replicates_count_one_by_one_in_what_another_minimum_is_behind():
+    """Rows with the same x are one in the search; the standard error is that of the rows."""
+    x, rng = np.repeat(np.linspace(0, 1, 10), 3), np.random.default_rng(1)
+    y = 0.6 + x + 0.2 * rng.standard_normal(30)
+    simulator = Simulator(lambda x, t: (t[0] ** 2 - 1) * x + 0.5 * t[0] * x**2, "difference")
+    problem = Problem(x, y, simulator, {"t": stats.norm(0.3, 2)}, noise_cov=0.04)
+    same, apart = (
+        Criterion.of(problem.simulator, problem.parameters, at[:, None], y[:, None], np.eye(1), 0.04)
+        for at in (x, x + 1e-7 * rng.standard_normal(30))
+    )
+    assert problem.misfit > 2  # where it is one, the noise alone counts
+    pair = [one.theta for one in problem.minima]
+    assert same.advantage(*pair) == pytest.approx(apart.advantage(*pair), rel=1e-4)

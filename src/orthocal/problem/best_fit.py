@@ -46,6 +46,8 @@ class Criterion:
         What takes the squares of the data's residuals to the loss.
     scatter
         The residual of what no theta changes: one number, or none.
+    cells
+        How many values were observed.
     with_prior
         Whether the prior counts; otherwise the criterion is n loss / noise.
     """
@@ -57,6 +59,7 @@ class Criterion:
     root: Array
     scale: float
     scatter: Array
+    cells: int
     with_prior: bool = True
 
     @classmethod
@@ -74,7 +77,7 @@ class Criterion:
             scatter = np.sqrt([np.einsum("nk,nkl,nl", apart, weight, apart) / noise])
             x, complete, weight = x[repeats.first], mean, total
         root = np.broadcast_to(matrix_root(weight) / np.sqrt(noise), (*complete.shape, y.shape[1]))
-        return cls(simulator, parameters, x, complete, root, scale, scatter)
+        return cls(simulator, parameters, x, complete, root, scale, scatter, int(np.isfinite(y).sum()))
 
     def of_rows(self, rows: IntArray) -> Criterion:
         """The same from some of the rows, which stand for all."""
@@ -113,7 +116,7 @@ class Criterion:
         """
         left = self._data(best)
         apart = float(np.sum((self._data(other) - left) ** 2))
-        error_var = 4 * apart * max(float(np.mean(left**2)), 1.0) + ODDS**2
+        error_var = 4 * apart * max(float(np.sum(left**2)) / self.cells, 1.0) + ODDS**2
         return (self.value(other) - self.value(best)) / float(np.sqrt(error_var))
 
     def residual(self, theta: Array, model: Array | None = None) -> Array:

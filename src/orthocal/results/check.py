@@ -34,8 +34,8 @@ DRAW_LIMITS = 0.001, 0.05
 QUADRATURE_LIMIT = 0.02
 #: a best fit whose loss is as many times what the noise makes of it as this is hardly one
 MISFIT_LIMIT = 200.0
-#: another minimum that is less than this behind, in standard errors, may be the right one
-RIVAL_LIMIT = 4.0
+#: another minimum that is less than this behind, in standard errors, is a problem; or a note
+RIVAL_LIMITS = 2.0, 4.0
 #: least squares further from the best fit than this, in prior spreads: the prior holds it
 HELD_LIMIT = 1.0
 #: noise whose correlation matrix has a smaller eigenvalue is nearly singular
@@ -198,13 +198,14 @@ def _minima(record: Record, notes: Notes) -> Iterator[Finding]:
         )
     yield from _held(record)
     close = np.flatnonzero(losses[1:] - losses[0] < 1e-3 * max(losses[0], 1e-300)) + 1
-    rivals = np.flatnonzero(np.array(notes.rivals) < RIVAL_LIMIT) + 1
-    if rivals.size and not close.size:
-        best, other = (record.support.describe(record.constant("minima")[k], 4) for k in (0, rivals[0]))
+    nearest = min(notes.rivals, default=np.inf)
+    if nearest < RIVAL_LIMITS[1] and not close.size:
+        ranks = 0, 1 + notes.rivals.index(nearest)
+        best, other = (record.support.describe(record.constant("minima")[k], 4) for k in ranks)
         yield Finding(
-            "problem",
+            "problem" if nearest < RIVAL_LIMITS[0] else "note",
             "best fit",
-            f"another minimum is {notes.rivals[rivals[0] - 1]:.1f} standard errors behind only, at {other}; the "
+            f"another minimum is {nearest:.1f} standard errors behind only, at {other}; the "
             f"posterior describes the one at {best}",
             "restrict the priors to the one that is meant, or take more data",
         )
