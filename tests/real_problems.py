@@ -69,6 +69,43 @@ def common_cold():
     return oc.Problem(*columns("common_cold"), epidemic, priors)
 
 
+def johnson_cook(x, theta, steps=60):
+    """Flow stress in MPa, heated by its own work above a rate of 1 / s; x is strain, log10 of the rate, temperature."""
+    strain, log_rate, temperature = x.T
+    A, B, C, n, m = theta
+    rate = 1 + C * np.log(10) * log_rate
+    step, warm = np.where(log_rate > 0, strain, 0.0) / steps, temperature
+
+    def stress(at, kelvin):
+        return (A + B * at**n) * rate * (1 - np.clip((kelvin - 298) / 595, 0, 1) ** m)
+
+    for k in range(steps):
+        warm = warm + stress((k + 0.5) * step, warm) * step / (2.66 * 0.9)
+    return stress(strain, warm)
+
+
+def aluminium(**settings):
+    """The domain is 15 strains along each of the eight curves."""
+    table = pd.read_csv(DATA / "al5083.csv")
+    x = np.column_stack([table.strain, np.log10(table.strain_rate_per_s), table.temperature_K])
+    priors = {"A": (50, 400), "B": (100, 1500), "C": (0, 0.06), "n": (0.05, 1), "m": (0.5, 5)}
+    along = [
+        np.column_stack([np.linspace(*own[[0, -1], 0], 15), np.tile(own[0, 1:], (15, 1))])
+        for own in (x[table.curve == curve] for curve in pd.unique(table.curve))
+    ]
+    return oc.Problem(
+        x,
+        table.stress_MPa,
+        johnson_cook,
+        {name: stats.uniform(low, high - low) for name, (low, high) in priors.items()},
+        oc.Points(np.vstack(along)),
+        groups=table.curve,
+        starts=8,
+        input_names=["strain", "log rate", "temperature"],
+        **settings,
+    )
+
+
 REAL_PROBLEMS = {
     one.__name__: one
     for one in (
@@ -78,5 +115,6 @@ REAL_PROBLEMS = {
         chaboche,
         population,
         common_cold,
+        aluminium,
     )
 }

@@ -127,6 +127,7 @@ def _notes(problem: Problem, drawn: Draws) -> Notes:
         **vars(drawn.notes),
         quadrature_error=problem.quadrature_error if drawn.nodes_drawn else None,
         gradient_error=problem.gradient_error,
+        row_error=_row_error(problem),
         gradient_kind=problem.simulator.gradient_kind,
         simulator_failure=problem.simulator.failure,
         curvature_factors=_curvature(problem, drawn),
@@ -174,6 +175,18 @@ def _say_if_slow(work: Notes) -> None:
             OrthocalWarning,
             stacklevel=3,
         )
+
+
+def _row_error(problem: Problem) -> float | None:
+    """By how much f at every other row changes where these are asked for alone, in sds of the noise: it must not."""
+    rows = slice(1, None, 2)
+    if problem.simulator.emulator is not None or problem.data.without_inputs or problem.data.n < 2:
+        return None
+    try:
+        alone = problem.simulator.required(problem.data.x[rows], problem.theta_tilde)
+    except OrthocalError:
+        return np.inf
+    return float(np.abs(problem.whiten(alone - problem.fit[rows])).max())
 
 
 def _share_outside(problem: Problem, theta: Array) -> float | None:

@@ -116,6 +116,7 @@ BAD = {
     ),
     "two sources of noise": ('y = "y"', 'y = "y"\ny_err = "y"\n[noise]\ncov = 0.04', "both give the noise"),
     "two kinds of noise": ("[sampling]", '[noise]\nrank = 0\nvarying = "x"\n[sampling]', "rank and varying"),
+    "sampled noise of no groups": ("[sampling]", "[noise]\nsample = true\n[sampling]", "goes with noise.groups"),
     "groups that are not there": ("[sampling]", '[noise]\ngroups = "rig"\n[sampling]', "no groups 'rig'"),
     "a rank with a known covariance": ("[sampling]", "[noise]\ncov = 0.04\nrank = 1\n[sampling]", "noise.rank"),
     "an output name with a folder": ("[sampling]", '[output]\nname = "../x"\n[sampling]', "output.name"),

@@ -8,8 +8,9 @@ import pytest
 from scipy.stats import invgamma, kstest
 
 from helpers import generators
+from orthocal.methods.group_noise import noise_sampler
 from orthocal.methods.noise_sample import NoiseSampler
-from orthocal.problem.noise import Noise
+from orthocal.problem.noise import Noise, observed_precision
 
 COV = np.array([[4.0, 1.2, -0.3], [1.2, 1.0, 0.1], [-0.3, 0.1, 0.25]])
 CHAINS = 2000
@@ -91,3 +92,52 @@ def test_the_precision_of_rows_is_that_of_the_observed_cells():
     np.testing.assert_allclose(T.T @ rows[0, 1] @ T, expected, atol=1e-8)
     complete = NoiseSampler(noise(np.ones((2, 3), dtype=bool)))
     np.testing.assert_array_equal(complete.row_precision(precision), precision[:, None])
+
+
+def grouped(observed):
+    """Two groups: the typical covariance, and one of its own."""
+    own = np.array([[1.0, 0.2, 0.1], [0.2, 2.0, 0.4], [0.1, 0.4, 0.5]])
+    groups = np.array([0, 1, 1, 0, 1, 0])
+    return Noise(COV, np.asarray(observed), "sampled", np.stack([COV, own])[groups], groups=groups), own, groups
+
+
+def test_the_covariances_of_groups_are_inverse_wishart_around_their_estimates():
+    given, own, groups = grouped(np.ones((6, 3), dtype=bool))
+    errors = np.random.default_rng(1).standard_normal((6, 3)) @ np.diag([1.0, 2.0, 0.5])
+    sampler = noise_sampler(given)
+    whitened = np.broadcast_to(errors @ given.whitener.T, (CHAINS, 6, 3))
+    drawn = sampler.fields(sampler.draw(generators(CHAINS), whitened))
+    for g, estimate in enumerate((COV, own)):
+        exact = (estimate + errors[groups == g].T @ errors[groups == g]) / (3 + 1)
+        error = drawn["noise_by_group"][:, g].std(axis=0) / np.sqrt(CHAINS)
+        assert np.all(np.abs(drawn["noise_by_group"][:, g].mean(axis=0) - exact) < 5 * error)
+    np.testing.assert_allclose(drawn["noise_cov"], drawn["noise_by_group"].mean(axis=1))
+
+
+def test_rows_of_groups_say_what_their_observed_cells_say():
+    observed = np.ones((6, 3), dtype=bool)
+    observed[[1, 3, 3], [0, 1, 2]] = False
+    given, *_, groups = grouped(observed)
+    sampler = noise_sampler(given)
+    precision = sampler.draw(generators(2), np.random.default_rng(1).standard_normal((2, 6, 3)))
+    covs = sampler.fields(precision)["noise_by_group"]
+    back = given.unwhitener
+    expected = [back.T @ observed_precision(one[groups], observed) @ back for one in covs]
+    np.testing.assert_allclose(sampler.row_precision(precision), expected, atol=1e-10)
+    whole = sampler.completed(generators(2), np.ones((2, 6, 3)), precision)
+    missing = (whole - 1) @ back.T
+    np.testing.assert_allclose(missing[:, observed], 0, atol=1e-10)
+    assert np.abs(missing[:, ~observed]).min() > 0
+
+
+def test_one_group_of_all_rows_is_the_covariance_of_all_rows():
+    observed = np.ones((6, 3), dtype=bool)
+    observed[2, 1] = False
+    alone = NoiseSampler(noise(observed))
+    group = noise_sampler(Noise(COV, observed, "sampled", np.tile(COV, (6, 1, 1)), groups=np.zeros(6, dtype=int)))
+    errors = np.random.default_rng(1).standard_normal((4, 6, 3))
+    single, only = alone.draw(generators(4), errors), group.draw(generators(4), errors)
+    np.testing.assert_allclose(only[:, 0], single)
+    np.testing.assert_allclose(
+        group.completed(generators(4), errors, only), alone.completed(generators(4), errors, single)
+    )

@@ -17,6 +17,8 @@ from orthocal.errors import InputError
 LIMIT = 4.5
 N, NU, SD, LENGTH, PRIOR_SD = 20, 1.5, 0.7, 0.4, 3.0
 PROCESS = {"nu": NU, "sd": SD, "lengthscale": LENGTH}
+#: of the rows, for noise that each samples by itself
+GROUPS = np.isin(np.arange(N), [2, 5, 9, 10, 14, 19]).astype(int)
 RUN = {"draws": 200, "warmup": 50, "chains": 4, "seed": 3, "progress": False}
 
 
@@ -124,6 +126,52 @@ def test_the_noise_follows_its_marginal_posterior(name):
     grid, C = np.linspace(np.log(estimate) - 4, np.log(estimate) + 4, 300), covariance(name)
     density = [log_likelihood(C, np.exp(v), y) + log_prior(v, estimate) for v in grid]
     assert np.all(np.abs(z_of(fit, moments(grid, np.array(density)))) < LIMIT)
+
+
+@pytest.mark.parametrize("name", slow_but("none", "ko", "gp"))
+def test_the_noise_of_groups_follows_its_marginal_posterior(name):
+    """Two groups of unlike size: against a grid of both variances, each with the prior around its own estimate."""
+    if name == "pcal":
+        with pytest.raises(InputError, match="cannot sample the noise of groups"):
+            oc.calibrate(problem(noise_cov=oc.GroupNoise(GROUPS, sample=True)), METHODS[name], **RUN)
+        return
+    given = problem(noise_cov=oc.GroupNoise(GROUPS, sample=True))
+    fit = oc.calibrate(given, METHODS[name], **RUN)
+    estimates, y, C = [given.noise.by_point[g == GROUPS, 0, 0][0] for g in (0, 1)], field()[1], covariance(name)
+    assert estimates[0] != estimates[1]
+    grids = [np.linspace(np.log(one) - 4, np.log(one) + 4, 80) for one in estimates]
+    priors = [log_prior(grid, one) for grid, one in zip(grids, estimates, strict=True)]
+    density = np.add.outer(*priors)
+    for i, first in enumerate(grids[0]):
+        for j, second in enumerate(grids[1]):
+            density[i, j] += log_likelihood(C + np.diag(np.exp(np.where(GROUPS == 0, first, second))), 0.0, y)
+    exact = np.concatenate([moments(grids[g], logsumexp(density, axis=1 - g)) for g in (0, 1)])
+    drawn = np.log(fit.data["posterior"]["noise_cov_by_group"].values[..., 0, 0])
+    features = np.concatenate([[drawn[..., g], drawn[..., g] ** 2] for g in (0, 1)]).mean(axis=1).T
+    assert np.all(np.abs(batch_z(features, exact)) < LIMIT)
+
+
+def test_the_noise_of_groups_is_kept_and_used(tmp_path):
+    given = problem(noise_cov=oc.GroupNoise(GROUPS, sample=True))
+    fit = short(given, "gp", draws=20)
+    by_group = fit.data["posterior"]["noise_cov_by_group"].values
+    assert by_group.shape == (2, 20, 2, 1, 1)
+    typical = (by_group[:, :, 0] * 14 + by_group[:, :, 1] * 6) / 20
+    np.testing.assert_allclose(fit.data["posterior"]["noise_cov"].values, typical)
+    left = given.data.y - (fit.data["posterior"]["model"] + fit.data["posterior"]["bias"]).values
+    expected = stats.norm(0, np.sqrt(by_group[:, :, GROUPS, 0, 0])).logpdf(left[..., 0])
+    np.testing.assert_allclose(fit.log_likelihood["y"].values, expected)
+    again = oc.load(fit.save(tmp_path / "fit.nc"))
+    np.testing.assert_array_equal(again.data["posterior"]["noise_cov_by_group"].values, by_group)
+    assert "in single rows" in str(again.check())
+    # a part without one of the groups
+    assert short(given.subset(GROUPS == 1), "none", draws=4).data["posterior"].sizes["noise_group"] == 1
+
+
+@pytest.mark.parametrize("method", ["bart", "pgp", oc.methods.Joint(oc.bias.GP(NU, None, LENGTH, "sample"))])
+def test_the_noise_of_groups_is_refused_where_it_cannot_be_sampled(method):
+    with pytest.raises(InputError, match=r"GroupNoise\(sample=True\)"):
+        short(problem(noise_cov=oc.GroupNoise(GROUPS, sample=True)), method, draws=4)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import orthocal as oc
-from real_problems import DATA, REAL_PROBLEMS
+from real_problems import DATA, REAL_PROBLEMS, aluminium
 
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="needs the folder of public data sets beside the repository")
 
@@ -83,3 +83,23 @@ def test_common_cold():
     assert 0.24 < mean_sd(posterior, "v")[0] < 0.30
     assert low < 0.270 < high
     assert 38 < mean_sd(posterior, "S0")[0] < 44
+
+
+@pytest.mark.slow
+def test_aluminium():
+    """impala without a bias, noise sampled: A = 229 ± 33, C = .0063 ± .0014, m = 1.077 ± .055.
+
+    With a variance a curve and no prior worth mentioning, a Metropolis sampler written for this problem alone has
+    A = 233.4 ± 7.1, m = 1.369 ± .011.
+    """
+    alone = oc.calibrate(aluminium(noise_cov="sample"), "none", draws=500, seed=1, progress=False)
+    for name, mean, sd in (("A", 229, 33), ("C", 0.0063, 0.0014), ("m", 1.077, 0.055)):
+        found = mean_sd(alone, name)
+        assert found[0] == pytest.approx(mean, abs=0.25 * sd)
+        assert found[1] == pytest.approx(sd, rel=0.2)
+    by_curve = aluminium(noise_cov=oc.GroupNoise("curve", sample=True))
+    without, with_bias = (oc.calibrate(by_curve, name, draws=500, seed=1, progress=False) for name in ("none", "gp"))
+    assert mean_sd(without, "A") == pytest.approx((233.4, 7.1), rel=0.15)
+    assert mean_sd(without, "m")[0] == pytest.approx(1.369, abs=0.01)
+    assert not without.check().ok
+    assert mean_sd(with_bias, "A")[0] == pytest.approx(229, abs=5)

@@ -197,3 +197,36 @@ def test_a_best_fit_that_has_not_come_to_its_end_is_a_problem(monkeypatch):
     problem, posterior = calibrated()
     assert not problem.minima[0].finished
     assert said(posterior)
+
+
+def from_the_first_row(x, theta):
+    """An equation in time that starts where the rows do, a common slip."""
+    return theta[0] * (x[:, 0] - x[0, 0])
+
+
+def step_by_step(x, theta):
+    """Heated from row to row: coarse where there are few."""
+    order = np.argsort(x[:, 0])
+    return theta[0] * np.cumsum(np.diff(x[order, 0], prepend=0) * np.exp(x[order, 0]))[np.argsort(order)]
+
+
+def for_the_data_alone(x, theta):
+    return theta[0] * np.linspace(0, 1, 30)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (from_the_first_row, "change by up to"),
+        (step_by_step, "change by up to"),
+        (for_the_data_alone, "fail where half of the rows"),
+    ],
+)
+def test_a_simulator_that_is_not_a_function_of_x_is_a_problem(function, words):
+    x = np.linspace(0.1, 1, 30)
+    y = 2 * x + 0.01 * np.random.default_rng(1).standard_normal(30)
+    problem = oc.Problem(x, y, oc.Simulator(function, "difference"), {"a": stats.norm(0, 5)}, noise_cov=1e-4)
+    found = oc.calibrate(problem, "none", draws=50, chains=2, seed=1, progress=False).check()
+    (one,) = (finding for finding in found.problems if finding.topic == "simulator")
+    assert words in one.message
+    assert "row by row" in one.advice

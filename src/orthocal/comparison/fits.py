@@ -115,7 +115,7 @@ def _scored(fit: Posterior, problem: Problem, rows: BoolArray) -> HeldOut:
         return HeldOut(*output_scores(fit, problem, rows))
     predicted = fit.predict(problem.data.x[rows], scale="transformed", warn=False)
     roots = fit.record.noise_roots(predicted["draw"].values, problem.data.x[rows])
-    if problem.noise.by_point is not None:
+    if problem.noise.by_point is not None and problem.noise.groups is None:
         # predictions at new points have the noise of a typical one, but these points' own is known
         roots = np.linalg.cholesky(problem.noise.by_point[rows])
     # drawn anew, from the fold's seed: all methods get the same noise, and chance does not set them apart

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,11 +74,12 @@ class DomainSection(Section):
 
 
 class NoiseSection(Section):
-    """The noise; ``rank``, ``groups`` and ``varying`` are kinds of an estimate."""
+    """The noise; ``rank``, ``groups`` and ``varying`` are kinds of an estimate, ``sample`` goes with ``groups``."""
 
     cov: float | list[float] | list[list[float]] | Literal["estimate", "by-group", "sample"] = "estimate"
     rank: int | None = None
     groups: str | None = None
+    sample: bool = False
     varying: Along | None = None
 
 
@@ -265,8 +267,14 @@ def _noise(config: ProblemFile) -> Any:
     noise = config.noise
     if config.data.y_err is not None and config.noise != NoiseSection():
         raise ConfigError("data.y_err and [noise] both give the noise: leave one of them out")
-    kinds = {"rank": LowRankNoise, "groups": GroupNoise, "varying": VaryingNoise}
+    kinds: dict[str, Callable[[Any], Any]] = {
+        "rank": LowRankNoise,
+        "groups": partial(GroupNoise, sample=noise.sample),
+        "varying": VaryingNoise,
+    }
     asked = [name for name in kinds if getattr(noise, name) is not None]
+    if noise.sample and asked != ["groups"]:
+        raise ConfigError('noise.sample goes with noise.groups; for one covariance of all rows give cov = "sample"')
     if not asked:
         return noise.cov
     if len(asked) > 1:

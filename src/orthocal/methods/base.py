@@ -114,6 +114,7 @@ class Draws:
     bias_square: Array | None = None
     process_square: Array | None = None
     noise_cov: Array | None = None
+    noise_by_group: Array | None = None
     bias_state: dict[str, Array] = field(default_factory=dict)
     reference_state: dict[str, Array] = field(default_factory=dict)
     samplers: list[BiasSampler] = field(default_factory=list)
@@ -124,7 +125,7 @@ class Draws:
     def taken(self, rows: IntArray) -> Draws:
         """The draws numbered ``rows`` (c, s) of each chain."""
         chains = np.arange(len(rows))[:, None]
-        own = ("theta", "model", "bias", "coefficient", "noise_cov")
+        own = ("theta", "model", "bias", "coefficient", "noise_cov", "noise_by_group")
         there = {name: value for name in own if (value := getattr(self, name)) is not None}
         changed: dict[str, Any] = {name: value[chains, rows] for name, value in there.items()}
         for name in ("stats", "bias_state"):

@@ -43,6 +43,11 @@ def require_separate_outcomes(problem: Problem) -> None:
             'hyperparameters="sample" needs outcomes that can be told apart: take '
             'hyperparameters="marginal-likelihood", or noise_cov="estimate"'
         )
+    if problem.noise.groups is not None:
+        raise InputError(
+            'hyperparameters="sample" goes with one sampled variance, not with GroupNoise(sample=True): take '
+            'hyperparameters="marginal-likelihood", or GroupNoise without sample'
+        )
     if problem.noise.coupled:
         raise InputError(
             'hyperparameters="sample" needs outcomes that can be told apart, but missing cells or errors of their own '

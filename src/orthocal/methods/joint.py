@@ -27,7 +27,7 @@ from ..projection import ProjectionKind
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .closest import Closest, closest
 from .fitted import fitted_bias
-from .noise_sample import NoiseSampler
+from .group_noise import noise_sampler
 from .regress import Linear, Regressed, gaussian_draws, gibbs_draws
 from .regress_noise import MOST_SAMPLED, noise_draws
 from .regress_sampled import sampled_draws
@@ -126,7 +126,10 @@ def _finished(problem: Problem, plan: Plan, regressed: Regressed, found: Closest
     real = problem.whiten(problem.fit) + regressed.at_data
     precision, shift = regressed.noise_precision, regressed.shift
     misfit = problem.whiten(problem.complete_y) - real
-    rest = problem.noise.precision if precision is None else precision[:, None]
+    rest, noise = problem.noise.precision, dict[str, Any]()
+    if precision is not None:
+        sampler = noise_sampler(problem.noise)
+        rest, noise = sampler.row_precision(precision), sampler.fields(by_chain(precision))
     density = -0.5 * np.sum(misfit * (rest @ misfit[..., None])[..., 0], axis=(1, 2))
     share = {"on_bound": found.on_bound, "stuck": found.stuck, "elsewhere": found.elsewhere}
     return Draws(
@@ -147,11 +150,11 @@ def _finished(problem: Problem, plan: Plan, regressed: Regressed, found: Closest
         unshifted=None if shift is None else by_chain(regressed.moved - shift),
         bias_square=by_chain(found.bias_square),
         process_square=by_chain(found.process_square),
-        noise_cov=None if precision is None else NoiseSampler(problem.noise).covariance(by_chain(precision)),
         bias_state={name: by_chain(values) for name, values in regressed.records.items()},
         samplers=regressed.samplers,
         nodes_drawn=True,
         drawn=Drawn.RESIDUAL,
+        **noise,
         notes=RunNotes(
             bias=tuple(sampler.findings() for sampler in regressed.samplers),
             pareto_k=weights.pareto_k,

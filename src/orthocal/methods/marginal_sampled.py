@@ -21,9 +21,9 @@ from ..kernels.warmup import run_chains
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from .base import Draws, Plan, RunNotes
+from .group_noise import noise_sampler
 from .kept import Kept
 from .marginal import DrawnBias, FixedNoiseRun, Marginal, MarginalAt
-from .noise_sample import NoiseSampler
 
 
 def sample(
@@ -41,7 +41,7 @@ class _Run:
     def __init__(self, problem: Problem, plan: Plan, at: MarginalAt, bias: OutcomesBias | None, kernel: Kernel) -> None:
         self._problem, self._plan, self._at, self._bias, self._kernel = problem, plan, at, bias, kernel
         self._y = problem.whiten(problem.complete_y)
-        self._noise = NoiseSampler(problem.noise)
+        self._noise = noise_sampler(problem.noise)
         self._precision = self._noise.start(len(plan.rngs))
         tilde = problem.theta_tilde
         rows = self._rows(self._precision[0])
@@ -81,7 +81,7 @@ class _Run:
         bias = np.concatenate([drawn.bias for drawn in self._bias_drawn])
         self._kept.add(s, self._theta(), self._y - self._residual(), bias, **stats)
         self._kept.add_record(_joined([drawn.records for drawn in self._bias_drawn]))
-        self._kept.add_other(noise_cov=self._noise.covariance(self._precision))
+        self._kept.add_other(**self._noise.fields(self._precision))
 
     def _drawn(self, c: int) -> tuple[DrawnBias, StepInfo]:
         """Steps (1) and (2) of one chain: its bias, and how theta moved."""
@@ -127,7 +127,7 @@ class _Run:
         return model._replace(extra=lambda theta, values: extra(theta, self._y - values.reshape(-1, *self._y.shape)))
 
     def _rows(self, precision: Array) -> Array:
-        """What the observed cells of each row say for the precision (q, q) of the noise, (n, q, q)."""
+        """What the observed cells of each row say for the precision of the noise, as its sampler has it, (n, q, q)."""
         n, q = self._y.shape
         return np.array(np.broadcast_to(self._noise.row_precision(precision[None])[0], (n, q, q)))
 

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import wishart
 
 from ..arrays import Array
+from ..errors import InputError
 from ..problem.noise import Noise, observed_precision
 
 Rngs = list[np.random.Generator]
@@ -25,6 +26,11 @@ class NoiseSampler:
     """Draws of the precision of the whitened noise, (q, q), one a chain."""
 
     def __init__(self, noise: Noise) -> None:
+        if noise.groups is not None:
+            raise InputError(
+                "GroupNoise(sample=True): this method cannot sample the noise of groups; take gp (up to 2000 values of "
+                "y), none, ko, ogp or sgasp, or GroupNoise without sample"
+            )
         self._noise = noise
         self._q = len(noise.cov)
         self._seen = noise.observed.any(axis=1)
@@ -81,3 +87,7 @@ class NoiseSampler:
         """Sigma_F in the outcomes' units, (c, q, q)."""
         back = self._noise.unwhitener
         return np.asarray(back @ np.linalg.inv(precision) @ back.T)
+
+    def fields(self, precision: Array) -> dict[str, Array]:
+        """What ``Draws`` keep of it, (..., q, q)."""
+        return {"noise_cov": self.covariance(precision)}

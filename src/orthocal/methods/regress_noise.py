@@ -15,7 +15,7 @@ from ..bias.outcomes import OutcomesBias
 from ..kernels.warmup import run_chains
 from ..problem.problem import Problem
 from .base import Plan
-from .noise_sample import NoiseSampler
+from .group_noise import noise_sampler
 from .regress import GaussianDesign, Linear, Regressed
 
 #: with more cells of y the bias and theta are drawn one after the other: a step here costs their number cubed
@@ -33,7 +33,7 @@ class _NoiseRun:
     def __init__(self, problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear) -> None:
         self._bias, self._linear, self._rngs = bias, linear, plan.rngs
         self._residual = problem.whiten(problem.complete_y - problem.fit)
-        self._noise = NoiseSampler(problem.noise)
+        self._noise = noise_sampler(problem.noise)
         self._precision = self._noise.start(len(plan.rngs))
         self._design = GaussianDesign.of(problem, bias, linear)
         n, q, p = linear.at_data.shape

@@ -13,7 +13,7 @@ from .data import FieldData
 from .domain import Box
 from .emulator import EmulatorLike
 from .noise import Noise, known_noise, noise_from_errors
-from .noise_kinds import AskedNoise, GroupNoise
+from .noise_kinds import AskedNoise, GroupNoise, is_sampled
 from .parameters import Parameters
 
 
@@ -66,8 +66,8 @@ def check_emulator(emulator: EmulatorLike | None, names: tuple[str, ...], emulat
         return
     if emulator is None or not emulator.has_variance:
         raise InputError("emulator_error needs an emulator with a variance as the simulator, for instance 'gp'")
-    if isinstance(noise_cov, str) and noise_cov == "sample":
-        raise InputError('emulator_error needs noise that is known or estimated, not noise_cov="sample"')
+    if is_sampled(noise_cov):
+        raise InputError("emulator_error needs noise that is known or estimated, not sampled")
 
 
 def checked_weight(weight: ArrayLike, q: int) -> Array | str:

@@ -10,14 +10,14 @@ with the covariance Sigma_F, another one for a row with missing cells or with er
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array, BoolArray, as_columns, as_floats, is_positive_definite, is_symmetric
+from ..arrays import Array, BoolArray, IntArray, as_columns, as_floats, is_positive_definite, is_symmetric
 from ..errors import InputError
 from ..findings import Finding
 
@@ -54,6 +54,8 @@ class Noise:
     smooth
         Whether the differences between points are those of a function of x, so that new points are like their
         neighbours.
+    groups
+        The group of each row, (n,), where each group's covariance is sampled by itself.
     """
 
     cov: Array
@@ -63,6 +65,7 @@ class Noise:
     freedom: tuple[float, ...] | None = None
     remarks: tuple[Finding, ...] = ()
     smooth: bool = False
+    groups: IntArray | None = None
 
     @cached_property
     def whitener(self) -> Array:
@@ -100,12 +103,25 @@ class Noise:
     def variances(self) -> Array:
         """Noise variance of each whitened outcome given the others, (n, q); infinite where a row says nothing.
 
-        Where the noise is sampled, the errors of missing cells are drawn with it and every row is complete.
+        Where one covariance is sampled, the errors of missing cells are drawn with it and every row is complete.
         """
-        if self.source is NoiseSource.SAMPLED:
+        if self.source is NoiseSource.SAMPLED and self.groups is None:
             return np.ones(self.observed.shape)
         with np.errstate(divide="ignore"):
             return np.asarray(1 / np.einsum("nii->ni", self.precision))
+
+    def outcome(self, k: int) -> Noise:
+        """That of outcome k alone."""
+        by_point = None if self.by_point is None else self.by_point[:, k : k + 1, k : k + 1]
+        cov, observed = self.cov[k : k + 1, k : k + 1], self.observed[:, k : k + 1]
+        return Noise(cov, observed, self.source, by_point, groups=self.groups)
+
+    def of_rows(self, rows: IntArray, observed: BoolArray) -> Noise:
+        """That of some rows, of which other cells may be ``observed``."""
+        by_point = None if self.by_point is None else self.by_point[rows]
+        # groups without rows are gone
+        groups = None if self.groups is None else np.unique(self.groups[rows], return_inverse=True)[1]
+        return replace(self, observed=observed, by_point=by_point, groups=groups)
 
 
 def observed_precision(cov: Array, observed: BoolArray) -> Array:

@@ -8,6 +8,8 @@ make up of them (Schaefer and Strimmer 2005): few data leave little of a correla
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..arrays import Array
@@ -15,7 +17,7 @@ from ..errors import InputError
 from ..progress import progress_bar
 from .data import FieldData, chosen_groups
 from .noise import Noise, NoiseSource, made_definite
-from .noise_kinds import AskedNoise, GroupNoise, LowRankNoise, VaryingNoise
+from .noise_kinds import AskedNoise, GroupNoise, LowRankNoise, VaryingNoise, is_sampled
 from .noise_regression import Regression, regression
 from .noise_remarks import remarks
 from .varying_variance import GroupVariance, SmoothVariance, VarianceModel
@@ -24,6 +26,20 @@ from .varying_variance import GroupVariance, SmoothVariance, VarianceModel
 LEAST_IN_COMMON = 8.0
 #: a factor model leaves each outcome at least this share of its variance for its own
 LEAST_OWN = 0.01
+
+
+def found_noise(data: FieldData, span: Array, asked: AskedNoise | str) -> Noise:
+    """The noise as it was asked for: estimated, or sampled around the estimate."""
+    estimate = estimated_noise(data, span, None if isinstance(asked, str) else asked)
+    if not is_sampled(asked):
+        return estimate
+    if not isinstance(asked, GroupNoise):
+        # one covariance of all rows is sampled
+        return replace(estimate, source=NoiseSource.SAMPLED, by_point=None)
+    own = estimate.cov if estimate.by_point is None else estimate.by_point
+    by_point = np.broadcast_to(own, (data.n, data.q, data.q))
+    codes = chosen_groups(data, asked.groups).codes
+    return replace(estimate, source=NoiseSource.SAMPLED, by_point=by_point, groups=codes)
 
 
 def estimated_noise(data: FieldData, span: Array, asked: AskedNoise | None = None) -> Noise:

@@ -37,9 +37,13 @@ class GroupNoise:
     ----------
     groups
         Labels (n,), or the name of an input of x or of the problem's own ``groups``; None for these.
+    sample
+        Whether each group's covariance is drawn together with theta, around its estimate: so without a bias it grows
+        to what the simulator leaves there.
     """
 
     groups: str | ArrayLike | None = None
+    sample: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,3 +65,8 @@ class VaryingNoise:
 
 #: what the noise may be asked to be, beside numbers and words
 AskedNoise = LowRankNoise | GroupNoise | VaryingNoise
+
+
+def is_sampled(asked: object) -> bool:
+    """Whether this asks for noise that is drawn together with theta."""
+    return asked.sample if isinstance(asked, GroupNoise) else isinstance(asked, str) and asked == "sample"

@@ -29,6 +29,7 @@ STORED_BESIDE = {
     "bias_square": ("chain", "draw", "outcome"),
     "process_square": ("chain", "draw", "outcome"),
     "noise_cov": ("chain", "draw", "outcome", "other_outcome"),
+    "noise_cov_by_group": ("chain", "draw", "noise_group", "outcome", "other_outcome"),
 }
 #: quantile of the priors' centre, as a start of the search
 CENTRE = 0.51

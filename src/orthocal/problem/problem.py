@@ -22,8 +22,8 @@ from .gradient_check import gradient_error
 from .input_errors import InputErrors, added_noise, checked_x_err, input_errors
 from .merging import Merged, merged_rows, without_rows
 from .minima import Minimum, find_minima, least_squares_minima
-from .noise import Noise, NoiseSource
-from .noise_estimate import estimated_noise
+from .noise import Noise
+from .noise_estimate import found_noise
 from .noise_kinds import AskedNoise
 from .outputs import NO_INPUT, OutputFunction, Prepared, outputs_alone
 from .parameters import Parameters, Priors
@@ -176,11 +176,7 @@ class Problem:
         """The noise of the field data alone."""
         if isinstance(self._noise_cov, Noise):
             return self._noise_cov
-        asked = None if isinstance(self._noise_cov, str) else self._noise_cov
-        estimate = estimated_noise(self.data, self.span, asked)
-        # one covariance of all rows is sampled
-        sampled = replace(estimate, source=NoiseSource.SAMPLED, by_point=None)
-        return sampled if self._noise_cov == "sample" else estimate
+        return found_noise(self.data, self.span, self._noise_cov)
 
     @cached_property
     def weight(self) -> Array:
@@ -329,9 +325,6 @@ class Problem:
 
     def outcome(self, k: int) -> Problem:
         """The same problem with outcome k alone; its noise is that of this problem."""
-        noise = self.noise
-        by_point = None if noise.by_point is None else noise.by_point[:, k : k + 1, k : k + 1]
-        own = Noise(noise.cov[k : k + 1, k : k + 1], noise.observed[:, k : k + 1], noise.source, by_point)
         simulator = self.simulator
         part = Problem(
             y=self.data.y[:, [k]],
@@ -340,7 +333,7 @@ class Problem:
                 lambda x, theta: simulator.gradient(x, theta)[:, k],
             ),
             parameters=self.parameters.given,
-            noise_cov=own,
+            noise_cov=self.noise.outcome(k),
             loss_weight="identity" if isinstance(self._weight, np.ndarray) else self._weight,
             outcome_names=self.data.outcome_names[k],
             constraint=self.parameters.given_constraint,
@@ -361,13 +354,12 @@ class Problem:
         The cells of outcomes that are ``hidden`` (q,) are missing in all rows.
         """
         kept = np.arange(self.data.n)[rows]
-        by_point = None if self.noise.by_point is None else self.noise.by_point[kept]
         y = self.data.y[kept] if hidden is None else np.where(hidden, np.nan, self.data.y[kept])
         part = Problem(
             y=y,
             simulator=Prepared(self.simulator.evaluate),
             parameters=self.parameters.given,
-            noise_cov=replace(self.noise, observed=~np.isnan(y), by_point=by_point),
+            noise_cov=self.noise.of_rows(kept, ~np.isnan(y)),
             loss_weight=self._weight,
             outcome_names=self.data.outcome_names,
             constraint=self.parameters.given_constraint,

@@ -53,6 +53,7 @@ def _posterior(problem: Problem, draws: Draws) -> xr.Dataset:
         "bias_square": draws.bias_square,
         "process_square": draws.process_square,
         "noise_cov": draws.noise_cov,
+        "noise_cov_by_group": draws.noise_by_group,
     }
     for name, values in beside.items():
         if values is not None:
@@ -106,6 +107,8 @@ def _constant_data(problem: Problem, directions: Array | None) -> xr.Dataset:
     )
     if problem.noise.by_point is not None:
         constant["noise_cov_by_point"] = (("point", "outcome", "other_outcome"), problem.noise.by_point)
+    if problem.noise.groups is not None:
+        constant["noise_group_of_point"] = (("point",), problem.noise.groups)
     if problem.input_errors is not None:
         constant["x_err"] = (("point", "input"), problem.input_errors.x_err)
         moves = problem.input_errors.moved_theta(

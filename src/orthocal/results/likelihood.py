@@ -66,14 +66,14 @@ def log_likelihood(record: Record) -> Array:
     observed = ~np.isnan(record.y)
     residual = record.y - record.values("posterior", "model") - record.values("posterior", "bias")
     if record.without_inputs:
-        return _of_cells(residual, observed, np.broadcast_to(_noise_cov(record)[0, 0], (*observed.shape, record.q)))
+        return _of_cells(residual, observed, np.broadcast_to(record.noise_of_rows[0, 0], (*observed.shape, record.q)))
     density = np.zeros(residual.shape[:3])
     patterns, pattern_of_row = np.unique(observed, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
         rows, cells = np.flatnonzero(pattern_of_row.ravel() == number), np.flatnonzero(pattern)
         if not len(cells):
             continue
-        lower = np.linalg.cholesky(_noise_cov(record)[..., cells[:, None], cells])
+        lower = np.linalg.cholesky(record.noise_of_rows[..., cells[:, None], cells])
         lower = lower[:, :, rows] if lower.shape[2] > 1 else lower
         own = residual[:, :, rows[:, None], cells]
         scaled = np.einsum("csnij,csnj->csni", np.broadcast_to(np.linalg.inv(lower), (*own.shape, len(cells))), own)
@@ -96,12 +96,3 @@ def _of_cells(residual: Array, observed: BoolArray, cov: Array) -> Array:
         square = (left[:, :, seen] @ precision) ** 2 / diagonal
         parts.append(-0.5 * (square - np.log(diagonal) + np.log(2 * np.pi)))
     return np.concatenate(parts, axis=2)
-
-
-def _noise_cov(record: Record) -> Array:
-    """Sigma, with axes of length one where it does not depend on the chain, draw or point, (c, s, n, q, q)."""
-    if record.sampled_noise is not None:
-        return record.sampled_noise[:, :, None]
-    if record.noise_by_point is not None:
-        return record.noise_by_point[None, None]
-    return record.noise_cov[None, None, None]

@@ -26,6 +26,9 @@ class Notes(RunNotes):
         What each stage took: wall and CPU seconds, seconds spent waiting for the simulator, and its calls.
     quadrature_error, gradient_error, weakest_sensitivity
         As the problem has them; None where they do not apply.
+    row_error
+        By how much the simulator's values at the data depend on which other rows are asked for, in sds of the noise;
+        None where that was not tried.
     curvature_factors
         By what the sds should be multiplied, NaN where the loss has no minimum; None where they do not apply.
     outside_runs
@@ -56,6 +59,7 @@ class Notes(RunNotes):
     stages: dict[str, Spent] = field(default_factory=dict)
     quadrature_error: float | None = None
     gradient_error: float = 0.0
+    row_error: float | None = None
     gradient_kind: GradientKind = GradientKind.DIFFERENCE
     weakest_sensitivity: float | None = None
     curvature_factors: tuple[float, ...] | None = None

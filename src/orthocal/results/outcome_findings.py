@@ -58,12 +58,9 @@ def _shares_beyond(record: Record, k: int, rows: Array) -> tuple[Array, Array]:
     """Probabilities that an observation of outcome k lies below 0 and above 1, at each of the rows, (m,) each."""
     keep = np.arange(record.draws)[:: max(1, record.chains * record.draws // MOST_DRAWS)]
     model, bias = (record.values("posterior", name)[:, keep][:, :, rows, k] for name in ("model", "bias"))
-    mean, sampled, own = model + bias, record.sampled_noise, record.noise_by_point
-    if sampled is not None:
-        var: Array = sampled[:, keep, k, k][:, :, None]
-    else:
-        var = record.noise_cov[k, k] if own is None else own[rows, k, k]
-    sd = np.sqrt(var)
+    mean, var = model + bias, record.noise_of_rows[..., k, k]
+    var = var[:, keep] if var.shape[1] > 1 else var
+    sd = np.sqrt(var[:, :, rows] if var.shape[2] > 1 else var)
     below, above = norm.cdf(-mean / sd), norm.sf((1 - mean) / sd)
     return below.mean(axis=(0, 1)), above.mean(axis=(0, 1))
 

@@ -242,8 +242,23 @@ class Record:
 
     @property
     def noise_by_point(self) -> Array | None:
-        """Sigma_i, (n, q, q), where the covariance differs between points."""
+        """Sigma_i, (n, q, q), where the covariance differs between points; the mean of what was sampled."""
+        sampled = self._sampled_by_group
+        if sampled is not None:
+            return np.asarray(sampled.mean(axis=(0, 1))[self._noise_groups])
         return self.constant("noise_cov_by_point") if self.has("constant_data", "noise_cov_by_point") else None
+
+    @property
+    def _noise_groups(self) -> IntArray | None:
+        """The group of each row, (n,), where each group's covariance was sampled."""
+        there = self.has("constant_data", "noise_group_of_point")
+        return self.constant("noise_group_of_point").astype(int) if there else None
+
+    @property
+    def _sampled_by_group(self) -> Array | None:
+        """The covariances of groups of rows in every draw, (c, s, g, q, q), where these were sampled."""
+        there = self.has("posterior", "noise_cov_by_group")
+        return self.values("posterior", "noise_cov_by_group") if there else None
 
     @property
     def sampled_noise(self) -> Array | None:
@@ -255,6 +270,17 @@ class Record:
         """Sigma_F, (q, q): given, estimated, or the mean of what was sampled."""
         sampled = self.sampled_noise
         return self.constant("noise_cov") if sampled is None else np.asarray(sampled.mean(axis=(0, 1)))
+
+    @property
+    def noise_of_rows(self) -> Array:
+        """Sigma_i, (c, s, n, q, q), with axes of length one where it does not depend on the chain, draw or point."""
+        by_group = self._sampled_by_group
+        if by_group is not None:
+            return np.asarray(by_group[:, :, self._noise_groups])
+        if self.sampled_noise is not None:
+            return self.sampled_noise[:, :, None]
+        own = self.noise_by_point
+        return self.noise_cov[None, None, None] if own is None else own[None, None]
 
     def noise_roots(self, keep: IntArray, x_new: Array) -> Array:
         """R with R R' = Sigma_F at x_new (m, d): (q, q), (m, q, q), or (c, s, 1, q, q) where it was sampled."""
@@ -272,8 +298,10 @@ class Record:
     def noise(self) -> Noise:
         """The noise that the run began with."""
         source = self.notes.noise_source
+        by_point = self.constant("noise_cov_by_point") if self.has("constant_data", "noise_cov_by_point") else None
+        smooth = self.notes.noise_smooth
         return Noise(
-            self.constant("noise_cov"), ~np.isnan(self.y), source, self.noise_by_point, smooth=self.notes.noise_smooth
+            self.constant("noise_cov"), ~np.isnan(self.y), source, by_point, smooth=smooth, groups=self._noise_groups
         )
 
     def times(self) -> pd.DataFrame:

@@ -11,6 +11,9 @@ from ..problem.simulator import GradientKind
 from .notes import Notes
 from .record import Record
 
+#: what the values at some rows may change by where others are left out, in noise sds: a note, a problem
+ROW_LIMITS = 0.01, 0.1
+
 
 def simulator_work(record: Record, notes: Notes) -> Iterator[Finding]:
     """How often it was called, how long that took, and how often it failed."""
@@ -26,6 +29,16 @@ def simulator_work(record: Record, notes: Notes) -> Iterator[Finding]:
         first = "" if notes.simulator_failure is None else f"; the first: {notes.simulator_failure}"
         message = f"{notes.simulator_failures} calls ({share:.1%}) failed, and their theta count as impossible{first}"
         yield Finding("note", "simulator", message, "restrict the priors to where it works")
+    if notes.row_error is not None and notes.row_error > ROW_LIMITS[0]:
+        by = f"change by up to {notes.row_error:.2g} noise standard deviations"
+        message = (
+            f"its values {by if np.isfinite(notes.row_error) else 'fail'} where half of the rows are asked for alone"
+        )
+        advice = (
+            "it must be a function of x and theta, row by row, without randomness: solve an equation in time from its "
+            "own start, with its own steps, and return what x asks for"
+        )
+        yield Finding("problem" if notes.row_error > ROW_LIMITS[1] else "note", "simulator", message, advice)
 
 
 def gradient_error(record: Record, notes: Notes) -> Iterator[Finding]:
