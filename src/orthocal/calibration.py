@@ -8,11 +8,11 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from .arrays import Array
 from .errors import InputError, OrthocalError, OrthocalWarning
 from .execution.clock import Clock, Spent
+from .machine.threads import one_blas_thread
 from .methods import Draws, Method, Plan
 from .methods.merging import run_merged
 from .methods.outputs import method_for
@@ -64,7 +64,7 @@ def calibrate(
     plan = Plan(int(draws), int(warmup), [np.random.default_rng(one) for one in sequence.spawn(chains)])
     work = _Work(problem)
     # one BLAS thread: sums in another order would change the draws
-    with threadpool_limits(limits=1, user_api="blas"), progress_shown(progress):
+    with one_blas_thread(), progress_shown(progress):
         drawn = run_merged(chosen, problem, plan)
         work.end_of("sampling")
         notes = _notes(problem, drawn)

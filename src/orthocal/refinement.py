@@ -13,6 +13,7 @@ from .emulators.components import ComponentEmulator
 from .emulators.fitting import usable_runs
 from .emulators.gp import FittedGP
 from .errors import InputError
+from .machine.threads import one_blas_thread
 from .results.posterior import Posterior
 from .runs.table import RunTable
 
@@ -24,6 +25,7 @@ WIDENED = 1.5
 NEGLIGIBLE = 1e-4
 
 
+@one_blas_thread()
 def next_runs(posterior: Posterior, runs: RunTable, n: int, seed: int = 0, progress: bool = True) -> pd.DataFrame:
     """The n values of theta whose runs reduce most what the emulator adds to the uncertainty of theta.
 

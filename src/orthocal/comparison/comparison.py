@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from threadpoolctl import threadpool_limits
 
 from ..calibration import check_lengths
 from ..errors import InputError
+from ..machine.threads import one_blas_thread
 from ..methods import Method
 from ..problem.data import Groups
 from ..problem.problem import Problem
@@ -163,7 +163,7 @@ def compare(
         seed = int(np.random.SeedSequence().generate_state(1)[0])
     options = {"chains": chains, "warmup": warmup, "progress": False}
     # one BLAS thread: the result must not depend on their number
-    with threadpool_limits(limits=1, user_api="blas"), progress_shown(progress):
+    with one_blas_thread(), progress_shown(progress):
         preparation = prepared(problem)
         splits = _splits(problem, folds, held, seed)
         fits = run_methods(problem, chosen, splits, seed, {**options, "draws": draws}, {**options, "draws": short})

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
 from ..arrays import Array
 from ..calibration import check_lengths
 from ..errors import InputError
+from ..machine.threads import one_blas_thread
 from ..methods import Method, Plan
 from ..methods.joint import Joint
 from ..methods.outputs import method_for
@@ -145,7 +145,7 @@ def compare_simulators(
     check_lengths(draws, chains, warmup, seed)
     sequence = np.random.SeedSequence(seed)
     reals, spreads = [], {}
-    with threadpool_limits(limits=1, user_api="blas"), progress_shown(progress):
+    with one_blas_thread(), progress_shown(progress):
         for (name, problem), own in zip(problems.items(), sequence.spawn(len(problems)), strict=True):
             plan = Plan(int(draws), int(warmup), [np.random.default_rng(one) for one in own.spawn(chains)])
             problem = problem.merged if chosen.merges else problem

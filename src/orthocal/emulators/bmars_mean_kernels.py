@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..regression.compiling import entry, part
+from ..machine.compiling import entry, part
 
 
 @part

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..regression.compiling import entry
+from ..machine.compiling import entry
 from ..regression.tree_kernels import CHILD, CUT, DEPTHS, FREE, LEAF, PARENT, SLOTS, VARIABLE, cut_range, log_prior
 
 

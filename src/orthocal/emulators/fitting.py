@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ..errors import InputError
+from ..machine.threads import one_blas_thread
 from ..progress import progress_shown
 from ..runs.table import RunTable
 from .base import EMULATORS, Emulator, Layout, Regressor
@@ -30,7 +30,7 @@ def fitted_emulator(
     """The emulator of ``runs`` that was asked for; see ``oc.emulate``."""
     name, regressor = regressor_by_name(emulator)
     used = usable_runs(runs)
-    with progress_shown(progress), threadpool_limits(limits=1, user_api="blas"):
+    with progress_shown(progress), one_blas_thread():
         if chosen_layout(used, regressor, layout) == "stacked":
             if components is not None:
                 raise InputError("components go with the layout 'components', and this one is stacked")

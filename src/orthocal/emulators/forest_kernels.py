@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..regression.compiling import entry
+from ..machine.compiling import entry
 
 
 @entry

@@ -9,10 +9,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
 
 from ..arrays import Array
 from ..errors import InputError
+from ..machine.threads import one_blas_thread
 from ..progress import progress_bar
 from ..regression.gaussian_process import (
     correlation,
@@ -74,7 +74,7 @@ class GP(Settings):
                 "of runs counts"
             )
         # one BLAS thread: the result must not depend on their number
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             processes = [
                 _fitted_process(inputs, targets[:, members], members, self.nu)
                 for members in progress_bar(groups, "emulator")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..regression.compiling import entry, part
+from ..machine.compiling import entry, part
 
 #: more than the depth of any tree
 DEPTHS = 64

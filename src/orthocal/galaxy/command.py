@@ -137,8 +137,7 @@ def fit(
 
 def _fit(settings: Sampling, data: Callable[[Stages], GalaxyData]) -> None:
     """Run the stages, print the tables and write the pages."""
-    from threadpoolctl import threadpool_limits
-
+    from ..machine.threads import one_blas_thread
     from ..pages.tables import grid_text
     from .fit import fit_galaxy
     from .fit_page import write_all
@@ -148,7 +147,7 @@ def _fit(settings: Sampling, data: Callable[[Stages], GalaxyData]) -> None:
     stages = Stages(settings.out, settings.redo)
     try:
         # one BLAS thread: with another number of them the last digits, and so the stages, would not be the same
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             result = fit_galaxy(data(stages), settings, stages, typer.echo)
         page = write_all(result, stages.folder)
     except KeyboardInterrupt:

@@ -8,15 +8,19 @@ square of the black hole's radius).
 
 from __future__ import annotations
 
+from functools import partial
 from math import log, sqrt
 
 import numpy as np
 from numba import njit
 
+from ..machine.compiling import entry
+
 # no NaN may be assumed away: a failed orbit must be seen
 FAST = {"contract", "reassoc", "arcp", "nsz"}
-#: see ``bias.bart_kernels`` for why parts have neither wrappers nor a cache
+#: see ``machine.compiling`` for why parts have neither wrappers nor a cache
 part = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", fastmath=FAST)
+fast_entry = partial(entry, fastmath=FAST)
 
 
 @part
@@ -65,7 +69,7 @@ def potential_and_forces(R, z, table, shape):
     return p, aR, (az - turn if z >= 0 else az + turn)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+@fast_entry
 def potentials_and_forces(R, z, table, shape):
     """The same at many points, (n, 3)."""
     out = np.empty((len(R), 3))

@@ -11,9 +11,8 @@ from __future__ import annotations
 from math import cos, log, pi, sin, sqrt
 
 import numpy as np
-from numba import njit
 
-from .mass_kernels import FAST, part, potential_and_forces
+from .mass_kernels import fast_entry, part, potential_and_forces
 
 # Dormand and Prince 1980: stages, error weights, and the interpolant of Hairer, Norsett, Wanner (1993, II.6)
 STAGES = np.array(
@@ -173,7 +172,7 @@ def spread(path, Lz, number, view, nodes, forward, backward, sky, used, fastest)
     return fastest
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+@fast_entry
 def launch(starts, table, shape):
     """Where orbits start, (n, 5): at rest in the meridional plane on the zero-velocity curve.
 
@@ -238,7 +237,7 @@ def highest(E, Lz2, Rc, table, shape):
     return lo, radius
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+@fast_entry
 def library(
     orbits, dithers, times, tolerance, table, shape, view, nodes, starts, columns, ahead, behind, nbin, nv, cells
 ):
@@ -282,7 +281,7 @@ def library(
     return seen, inside, drift, steps
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+@fast_entry
 def superpose(orbits, dithers, times, tolerance, table, shape, view, nodes, nv, forward, backward):
     """The sky grid (n^2, nv) of all orbit cells together, with weights of each cell and of its reversed copy (n,).
 
@@ -304,7 +303,7 @@ def superpose(orbits, dithers, times, tolerance, table, shape, view, nodes, nv, 
     return sky, drift
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+@fast_entry
 def trace(orbit, times, tolerance, table, shape):
     """The path (n, 4) of one orbit at ``times`` in its periods, and the worst relative drift of its energy."""
     y, k, new, dense = np.empty(4), np.empty((7, 4)), np.empty(4), np.empty((5, 4))

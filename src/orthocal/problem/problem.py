@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from threadpoolctl import threadpool_limits
 
 from ..arrays import Array, BoolArray, IntArray
 from ..errors import IdentifiabilityError, InputError
+from ..machine.threads import one_blas_thread
 from ..projection import Sensitivity, gram_matrix, quadrature_error, sensitivity
 from .arguments import bounding_box, check_emulator, checked_noise, checked_starts, checked_weight, transformed_errors
 from .best_fit import Criterion, row_weights
@@ -195,13 +195,13 @@ class Problem:
     def minima(self) -> tuple[Minimum, ...]:
         """The local minima of n loss / noise - 2 log pi that were found, (theta, loss), best first."""
         # one BLAS thread: the result must not depend on their number
-        with threadpool_limits(limits=1, user_api="blas"), self.simulator.searching():
+        with one_blas_thread(), self.simulator.searching():
             return find_minima(self._criterion, self._starts)
 
     @cached_property
     def loss_minima(self) -> tuple[Minimum, ...]:
         """The minima of the loss alone that the best of ``minima`` lead to: least squares, without the prior."""
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             return least_squares_minima(self._criterion, self.minima)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiling import entry, part, vector_part
+from ..machine.compiling import entry, part, vector_part
 from .tree_kernels import (
     CHILD,
     CUT,

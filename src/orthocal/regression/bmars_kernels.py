@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiling import entry, part, vector_part
+from ..machine.compiling import entry, part, vector_part
 
 BIRTH, DEATH, CHANGE = range(3)
 #: lambda ~ Gamma(shape, rate)

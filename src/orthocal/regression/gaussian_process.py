@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
 
 from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError
+from ..machine.threads import one_blas_thread
 from ..progress import progress_bar
 from .repeated_values import MergedValues, merged_values
 
@@ -157,7 +157,7 @@ def fit_hyperparameters(
     if free.any():
         starts = _starts(size, span, near)
         # one BLAS thread: the result must not depend on their number
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             deviance, values = min((search(start, SEARCH_POINTS) for start in starts), key=lambda found: found[0])
             if len(merged.x) > SEARCH_POINTS:
                 deviance, values = search(values, LIKELIHOOD_POINTS)

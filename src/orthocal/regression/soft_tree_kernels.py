@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiling import entry, part
+from ..machine.compiling import entry, part
 
 #: a tree of the default prior has more with probability 2e-12
 LEAVES = 16

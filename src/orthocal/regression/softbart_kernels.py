@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from .compiling import entry, part, vector_part
+from ..machine.compiling import entry, part, vector_part
 from .soft_tree_kernels import (
     CHILD,
     DEPTH,

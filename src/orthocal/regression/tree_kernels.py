@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiling import entry, part
+from ..machine.compiling import entry, part
 
 SLOTS = 63
 CHILD, PARENT, VARIABLE, CUT, DEPTH = range(5)

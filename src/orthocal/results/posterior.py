@@ -16,6 +16,7 @@ from ..arrays import Array, IntArray
 from ..bias.base import BiasPrior, BiasSampler
 from ..errors import InputError, OrthocalWarning, SimulatorError
 from ..findings import Findings
+from ..machine.threads import one_blas_thread
 from ..methods.distance import domain_squares
 from ..problem.data import new_inputs
 from ..problem.emulator import EmulatorLike
@@ -149,7 +150,8 @@ class Posterior:
         inputs = None if x_new is None else new_inputs(x_new, self.input_names)
         if inputs is None:
             return prediction_at_data(self.record, self._kept(draws), self._rng(seed), native)
-        with progress_shown(True):
+        # one BLAS thread: the last digits must not depend on their number
+        with progress_shown(True), one_blas_thread():
             predicted = self._predictor(inputs, self._kept(draws), self._rng(seed), native)
         words = distances(self.record, inputs).words if warn else None
         if words is not None:
@@ -189,7 +191,7 @@ class Posterior:
 
     def _bias_squares(self) -> tuple[Array, Array]:
         keep = self._kept(max(1, CURVE_DRAWS // self.record.chains))
-        with progress_shown(True):
+        with progress_shown(True), one_blas_thread():
             found = self._predictor(self.record.constant("nodes"), keep, self._rng(None), native=False)
         bias, real = (found[name].values for name in ("bias", "mean"))
         return domain_squares(bias, real, self.record.constant("node_weights"))
@@ -233,7 +235,7 @@ class Posterior:
             return None
         keep = self._kept(max(1, CURVE_DRAWS // self.record.chains))
         try:
-            with progress_shown(True):
+            with progress_shown(True), one_blas_thread():
                 curves = domain_curves(self._predictor, keep, self._rng(None))
         except SimulatorError:
             # a simulator that knows the data points only: the figures then show these

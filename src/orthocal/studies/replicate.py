@@ -15,6 +15,7 @@ import orthocal as oc
 
 from ..arrays import Array
 from ..examples import Example
+from ..machine.threads import one_blas_thread
 from .base import Column, Study
 from .registry import study_by_name
 
@@ -71,7 +72,8 @@ def run_task(task: Task) -> Row:
         study = study_by_name(task.study)
         column = study.column(task.column)
         # one thread a process: the processes share the cores already. Notes to a user would be lost among so many.
-        with threadpool_limits(limits=1), warnings.catch_warnings():
+        # OpenMP's threads are those of this thread, BLAS's are those of the process.
+        with threadpool_limits(limits=1, user_api="openmp"), one_blas_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore", oc.OrthocalWarning)
             posterior = _calibrated(task, study, column)
             cpu, wall = process_time() - cpu, perf_counter() - wall

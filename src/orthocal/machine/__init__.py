@@ -1,0 +1,1 @@
+"""What the computer gives and may refuse: threads, a place for compiled code."""
