@@ -37,6 +37,10 @@ class FileError(OrthocalError, ValueError):
     """A file is not a result of orthocal, or is damaged."""
 
 
+class WriteError(OrthocalError, OSError):
+    """A file cannot be written: the disk is full, or the folder may not be written to. Nothing in memory is lost."""
+
+
 class OrthocalWarning(UserWarning):
     """A run went through, but the user should know something about it."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import FileError, InputError
+from .errors import FileError, InputError, WriteError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,18 +26,27 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     if target.is_dir() or not target.parent.is_dir():
         problem = "is a folder" if target.is_dir() else "lies in a folder that does not exist"
         raise InputError(f"cannot write {target}: it {problem}")
-    with tempfile.TemporaryDirectory(prefix=".writing-", dir=target.parent) as folder:
-        draft = Path(folder) / "draft"
-        yield draft
-        os.replace(draft, target)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".writing-", dir=target.parent) as folder:
+            draft = Path(folder) / "draft"
+            yield draft
+            # some disks say only now that they are full
+            with draft.open("rb") as written:
+                os.fsync(written.fileno())
+            os.replace(draft, target)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise WriteError(f"cannot write {target}: {why}; make room, or give another folder") from error
 
 
 def write_netcdf(data: xr.DataTree, path: str | Path) -> Path:
     """Write the tree with its digest."""
     marked = data.copy()
     marked.attrs = {**data.attrs, "digest": digest(data)}
+    # made in memory: where the disk is full, the HDF5 library would end the whole process
+    image = marked.to_netcdf(engine="h5netcdf")
     with whole_file(path) as draft:
-        marked.to_netcdf(draft, engine="h5netcdf")
+        draft.write_bytes(image)
     return Path(path)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import KEPT, ConfigError
+from .prints import Prints, prints_left_out
 
 if TYPE_CHECKING:
     from ..runs.store import Status
@@ -26,6 +27,7 @@ def simulate(
     accept_changed: Annotated[
         bool, typer.Option("--accept-changed", help="Go on though the simulator's code has changed.")
     ] = False,
+    prints: Prints = False,
 ) -> None:
     """Run the simulator at every point of a design.
 
@@ -42,7 +44,8 @@ def simulate(
         # what is given here replaces both: one of them alone decides where the runs are made
         settings.update(jobs=jobs, cluster=cluster)
     if not status:
-        _run(settings, retry, accept_changed)
+        with prints_left_out(prints):
+            _run(settings, retry, accept_changed)
     _conclude(settings, export, show=status)
 
 

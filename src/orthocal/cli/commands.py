@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import ConfigError, OrthocalError, OrthocalWarning
+from ..errors import ConfigError
 from ..galaxy.command import galaxy
 from ..studies.command import study
 from .campaigns import simulate
 from .emulators import emulate
-from .options import listed, made_folder
+from .options import listed
+from .outputs import Outputs, made_folder, outputs_in
+from .prints import Prints, prints_left_out
 
 if TYPE_CHECKING:
     from ..results.posterior import Posterior
@@ -52,34 +52,41 @@ def demo(
     posterior.data.attrs["title"] = "orthocal demo: a straight line for a curved process"
     folder = made_folder(out)
     write_demo_files(problem, folder)
-    _finish(posterior, folder, "fit")
+    _finish(posterior, Outputs(folder), "fit")
     typer.echo(
         f"\nThe best theta in truth is {MODEL1.theta_star[0]:.4f}. Files to start from: {folder / 'problem.toml'}"
     )
 
 
 @app.command()
-def run(problem_file: Annotated[Path, typer.Argument(help="The problem as a TOML file.")], out: Out = None) -> None:
+def run(
+    problem_file: Annotated[Path, typer.Argument(help="The problem as a TOML file.")],
+    out: Out = None,
+    prints: Prints = False,
+) -> None:
     """Calibrate the problem that a TOML file describes."""
     from ..calibration import calibrate
-    from ..config.problem_file import build_method, build_problem, read_problem_file
+    from ..config.problem_file import build_method, build_problem, input_files, read_problem_file
 
     config = read_problem_file(problem_file)
-    problem = build_problem(config, problem_file.parent)
-    method = build_method(config.method, config.loss)
     if "/" in config.output.name or config.output.name in ("", ".", ".."):
         raise ConfigError(f"output.name {config.output.name!r}: give a file name without ending and without folders")
-    sampling = config.sampling
-    posterior = calibrate(
-        problem,
-        method,
-        draws=sampling.draws,
-        chains=sampling.chains,
-        seed=sampling.seed,
-        warmup=sampling.warmup,
-    )
-    posterior.data.attrs["title"] = config.output.title or f"Calibration of {problem_file.name}"
-    _finish(posterior, made_folder(out or problem_file.parent / config.output.folder), config.output.name)
+    method, sampling = build_method(config.method, config.loss), config.sampling
+    folder, names = out or problem_file.parent / config.output.folder, _result_names(config.output.name)
+    with prints_left_out(prints), outputs_in(folder, names, input_files(config, problem_file)) as outputs:
+        problem = build_problem(config, problem_file.parent)
+        outputs.need(sampling.draws * sampling.chains, problem)
+        posterior = calibrate(
+            problem,
+            method,
+            draws=sampling.draws,
+            chains=sampling.chains,
+            seed=sampling.seed,
+            warmup=sampling.warmup,
+        )
+        posterior.data.attrs["title"] = config.output.title or f"Calibration of {problem_file.name}"
+        written = _written(posterior, outputs, config.output.name)
+    _show(posterior, written, outputs)
 
 
 @app.command()
@@ -90,39 +97,45 @@ def compare(
     groups: Annotated[
         str | None, typer.Option(help="Column of the data that says which rows to hold out together.")
     ] = None,
+    prints: Prints = False,
 ) -> None:
     """Calibrate by several methods, and score how they predict observations that they have not seen."""
     from ..comparison.comparison import compare as run_compare
-    from ..comparison.page import write_tables
+    from ..comparison.page import TABLES, write_tables
     from ..config.problem_file import (
         build_methods,
         build_problem,
         compared_methods,
         held_out_groups,
+        input_files,
         read_problem_file,
     )
 
     config = read_problem_file(problem_file)
     names = compared_methods(config) if methods is None else listed(methods)
     chosen = build_methods(names, config.method, config.loss)
-    problem, sampling = build_problem(config, problem_file.parent), config.sampling
-    comparison = run_compare(
-        problem,
-        chosen,
-        folds=config.compare.folds,
-        draws=sampling.draws,
-        chains=sampling.chains,
-        seed=sampling.seed,
-        warmup=sampling.warmup,
-        fold_draws=config.compare.fold_draws,
-        loo=config.compare.loo,
-        groups=held_out_groups(config, problem_file.parent, groups or config.compare.groups),
-    )
-    folder = made_folder(out or problem_file.parent / config.output.folder)
-    typer.echo(f"\n{comparison}\n")
+    folder = out or problem_file.parent / config.output.folder
+    files = ("compare.html", *(f"compare-{name}.csv" for name in TABLES))
     title = config.output.title or f"Comparison of methods for {problem_file.name}"
-    page = comparison.report(folder / "compare.html", title)
-    typer.echo(f"Tables: {', '.join(str(path) for path in write_tables(comparison, folder))}\nReport: {page}")
+    with prints_left_out(prints), outputs_in(folder, files, input_files(config, problem_file)) as outputs:
+        problem, sampling = build_problem(config, problem_file.parent), config.sampling
+        comparison = run_compare(
+            problem,
+            chosen,
+            folds=config.compare.folds,
+            draws=sampling.draws,
+            chains=sampling.chains,
+            seed=sampling.seed,
+            warmup=sampling.warmup,
+            fold_draws=config.compare.fold_draws,
+            loo=config.compare.loo,
+            groups=held_out_groups(config, problem_file.parent, groups or config.compare.groups),
+        )
+        tables = outputs.written(lambda folder: ", ".join(map(str, write_tables(comparison, folder))))
+        page = outputs.written(lambda folder: comparison.report(folder / "compare.html", title))
+    typer.echo(f"\n{comparison}\n")
+    typer.echo(f"Tables: {tables}\nReport: {page}")
+    outputs.conclude()
 
 
 @app.command()
@@ -157,37 +170,29 @@ def _options(
     """Options of every command."""
 
 
-def _finish(posterior: Posterior, folder: Path, name: str) -> None:
-    """Print the summary and the findings, and write result and report."""
+def _result_names(name: str) -> tuple[str, str]:
+    return f"{name}.nc", f"{name}.html"
+
+
+def _finish(posterior: Posterior, outputs: Outputs, name: str) -> None:
+    """Write result and report, then print: what is on disk outlasts a terminal that has gone."""
+    _show(posterior, _written(posterior, outputs, name), outputs)
+
+
+def _written(posterior: Posterior, outputs: Outputs, name: str) -> list[str]:
+    """Lines that say where result and report are."""
+    result, page = _result_names(name)
+    return [
+        f"Result: {outputs.written(lambda folder: posterior.save(folder / result))}",
+        f"Report: {outputs.written(lambda folder: posterior.report(folder / page))}",
+    ]
+
+
+def _show(posterior: Posterior, written: list[str], outputs: Outputs) -> None:
+    """Print the summary and the findings, and where the files are."""
     from ..pages.tables import summary_text
 
     typer.echo("\n" + summary_text(posterior.summary()) + "\n")
     typer.echo(str(posterior.check()) + "\n")
-    typer.echo(f"Result: {posterior.save(folder / f'{name}.nc')}")
-    typer.echo(f"Report: {posterior.report(folder / f'{name}.html')}")
-
-
-def main() -> None:
-    """Run a command; an error of the user's is one line, not a traceback."""
-    with warnings.catch_warnings():
-        warnings.showwarning = _show_warning
-        try:
-            app()
-        except OrthocalError as error:
-            _fail(str(error), 1)
-        except KeyboardInterrupt:
-            _fail("interrupted, nothing was written", 130)
-        except MemoryError:
-            _fail("not enough memory: take fewer draws, points or nodes", 1)
-        except OSError as error:
-            _fail(f"{error.strerror or error}: {error.filename}" if error.filename else str(error), 1)
-
-
-def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    if issubclass(category, OrthocalWarning):
-        typer.echo(f"note: {message}", err=True)
-
-
-def _fail(message: str, code: int) -> None:
-    typer.echo(f"error: {message}", err=True)
-    sys.exit(code)
+    typer.echo("\n".join(written))
+    outputs.conclude()

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .options import listed, made_folder
+from .options import listed
+from .outputs import outputs_in
 
 
 def emulate(
@@ -24,9 +25,10 @@ def emulate(
     from ..runs.table import RunTable
 
     names = None if emulators is None else listed(emulators)
-    comparison = compare_emulators(RunTable.load(runs_file), names, folds, seed)
+    table, figure = "emulators.csv", "emulators.svg"
+    with outputs_in(out, (table, figure), [runs_file]):
+        comparison = compare_emulators(RunTable.load(runs_file), names, folds, seed)
+        comparison.table.to_csv(out / table)
+        comparison.figure().savefig(out / figure)
     typer.echo(f"\n{comparison}\n\nThe best: {comparison.ranking.index[0]}")
-    table, figure = made_folder(out) / "emulators.csv", out / "emulators.svg"
-    comparison.table.to_csv(table)
-    comparison.figure().savefig(figure)
-    typer.echo(f"Files: {table}, {figure}")
+    typer.echo(f"Files: {out / table}, {out / figure}")

@@ -19,6 +19,8 @@ from .tables import Compared
 from .words import WIDE, assumptions, flat_settings, remarks
 
 _OUTPUT_LEFT_OUT = "Each output was predicted from the others, by a fit that had not seen it"
+#: names of all tables that there may be
+TABLES = ("parameters", "scores", "times", "loo", "groups")
 _SCORES = {"rmse": "RMSE", "crps": "CRPS", "coverage": "coverage"}
 
 

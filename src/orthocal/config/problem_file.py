@@ -154,6 +154,14 @@ def read_problem_file(path: str | Path) -> ProblemFile:
     return read_sections(path, ProblemFile)
 
 
+def input_files(config: ProblemFile, path: Path) -> list[Path]:
+    """The files that a problem is read from, the problem file first."""
+    simulator, domain = config.simulator, config.domain
+    code = [one.rpartition(":")[0] for one in (simulator.function, simulator.gradient) if one and ":" in one]
+    named = [config.data.file, *code, simulator.runs, None if domain is None else domain.file]
+    return [path, *(path.parent / one for one in named if one)]
+
+
 def build_problem(config: ProblemFile, folder: Path) -> Problem:
     """The problem that a file describes; its paths are relative to ``folder``."""
     table, file = read_table(folder / config.data.file), Path(config.data.file).name

@@ -9,10 +9,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import signal
 import sys
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing import connection
 from threading import Thread
 from time import monotonic
@@ -84,7 +85,8 @@ class _Child(Generic[Task, Result]):
             # copy is made only of what cannot be sent, and runs the user's function alone
             warnings.filterwarnings("ignore", message=".*fork", category=RuntimeWarning)
             warnings.filterwarnings("ignore", message=".*fork", category=DeprecationWarning)
-            self._process.start()
+            with _interrupts_held():
+                self._process.start()
         far.close()
         self._ready, self.alive = False, True
         self.deadline: float | None = None
@@ -160,6 +162,7 @@ def _serve(pipe: Connection, run: Callable[[Task], Result]) -> None:
     """Of a process: do tasks until the pipe closes."""
     # a group of its own: Ctrl-C is the parent's business, and a time-out can end all that a task has started
     os.setsid()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
     def end_with_parent() -> None:
         parent = multiprocessing.parent_process()
@@ -177,6 +180,16 @@ def _serve(pipe: Connection, run: Callable[[Task], Result]) -> None:
         if task is None:
             return
         pipe.send(run(task))
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """A process that is started here gets no Ctrl-C until it serves: while it loads, each would print a traceback."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _context(work: Work[Task, Result]) -> ForkContext | SpawnContext:

@@ -1,0 +1,90 @@
+"""The way in and out of the program: whatever happens is one sentence and an exit code, not a traceback."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import current_thread, main_thread
+from types import FrameType
+
+from ..errors import OrthocalError, OrthocalWarning
+from .streams import lasting_streams
+
+#: what shells expect of a program that Ctrl-C has ended
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run a command; an error of the user's is one line, not a traceback."""
+    with lasting_streams() as output:
+        code = _code_of_run()
+        output.flush()
+        if output.lost is not None:
+            _say(f"standard output could not be written ({output.lost}); files that were to be written are complete")
+            code = code or 1
+    sys.exit(code)
+
+
+def _code_of_run() -> int:
+    with warnings.catch_warnings(), _interrupts() as interrupts:
+        warnings.showwarning = _show_warning
+        try:
+            # loading it takes a while
+            from .commands import app
+
+            app()
+        except SystemExit as ended:
+            # Typer makes this of an interrupt that no command has answered
+            if isinstance(getattr(ended.__context__, "__cause__", None), KeyboardInterrupt):
+                return _interrupted()
+            return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        except KeyboardInterrupt:
+            return _interrupted()
+        except OrthocalError as error:
+            return _say(str(error))
+        except MemoryError:
+            return _say("not enough memory: take fewer draws, points or nodes")
+        except OSError as error:
+            return _say(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+        except BaseException:
+            # an import that is interrupted may end as an error of another kind
+            if interrupts:
+                return _interrupted()
+            raise
+    return 0
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """The interrupts that came inside of this block; each is raised, too."""
+    came: list[int] = []
+    if current_thread() is not main_thread():
+        yield came
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _interrupted() -> int:
+    return _say("interrupted; files that had been written are complete", INTERRUPTED)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    if issubclass(category, OrthocalWarning):
+        print(f"note: {message}", file=sys.stderr, flush=True)
+
+
+def _say(message: str, code: int = 1) -> int:
+    print(f"error: {message}", file=sys.stderr, flush=True)
+    return code

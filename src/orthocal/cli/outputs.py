@@ -1,0 +1,120 @@
+"""Where results go: made and tried before hours of work, written before anything is printed."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import typer
+
+from ..errors import ConfigError, WriteError
+
+if TYPE_CHECKING:
+    from ..problem.problem import Problem
+
+Result = TypeVar("Result")
+
+
+class Outputs:
+    """A folder that results can be written to. What it has no room for goes to a temporary one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._complete = folder, True
+        self._elsewhere: Path | None = None
+
+    def need(self, draws: int, problem: Problem) -> None:
+        """An error where the disk has no room for model and bias of so many draws at the data, the least of a result.
+
+        What a prior keeps of its bias is not known before.
+        """
+        rows = 1 if problem.data.without_inputs else problem.data.n
+        least = 8 * draws * (problem.parameters.p + 2 * rows * problem.data.q)
+        free = shutil.disk_usage(self._folder).free
+        if free < least:
+            raise ConfigError(
+                f"the disk of {self._folder} has {free / 1e6:.1f} MB left, and the result needs at least "
+                f"{least / 1e6:.1f} MB: make room, take fewer draws, or give another folder by --out"
+            )
+
+    def written(self, writer: Callable[[Path], Result]) -> Result | str:
+        """What ``writer`` does with the folder, or with a temporary one; words where neither can be written."""
+        try:
+            return writer(self._folder)
+        except WriteError as error:
+            typer.echo(f"error: {error}", err=True)
+            self._complete = False
+        try:
+            self._elsewhere = self._elsewhere or Path(tempfile.mkdtemp(prefix="orthocal-"))
+            return writer(self._elsewhere)
+        except OSError as error:
+            return f"not written, nor elsewhere: {_why(error)}"
+
+    def conclude(self) -> None:
+        """End with an error where something is not in its place."""
+        if not self._complete:
+            raise typer.Exit(1)
+
+
+@contextmanager
+def outputs_in(folder: Path, names: Iterable[str], inputs: Iterable[Path]) -> Iterator[Outputs]:
+    """The folder, made where it does not exist and tried; where the work fails, what was made for it goes again.
+
+    Parameters
+    ----------
+    names
+        Of the files that will be written.
+    inputs
+        Files that must not be among them.
+    """
+    absent = [one for one in (folder, *folder.parents) if not one.exists()]
+    made_folder(folder)
+    try:
+        for name in names:
+            _check_name(folder / name, inputs)
+        _try_to_write(folder)
+        yield Outputs(folder)
+    except BaseException:
+        for one in absent:
+            # a folder that has something in it stays
+            with suppress(OSError):
+                one.rmdir()
+        raise
+
+
+def made_folder(path: Path) -> Path:
+    """The folder for results, made where it does not exist."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot make the folder {str(path)!r}: {_why(error)}") from None
+    return path
+
+
+def _check_name(path: Path, inputs: Iterable[Path]) -> None:
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot write {str(path)!r}: {_why(error)}") from None
+    if path.is_dir():
+        raise ConfigError(f"cannot write {path}: it is a folder; give another output.name, or --out")
+    for one in inputs:
+        if path.exists() and one.exists() and path.samefile(one):
+            raise ConfigError(f"the results would replace {one}, which is read: give another output.name, or --out")
+
+
+def _try_to_write(folder: Path) -> None:
+    try:
+        with tempfile.TemporaryDirectory(prefix=".writing-", dir=folder) as draft:
+            (Path(draft) / "draft").write_bytes(bytes(4096))
+    except OSError as error:
+        raise ConfigError(f"cannot write to the folder {folder}: {_why(error)}") from None
+
+
+def _why(error: OSError | ValueError) -> str:
+    return getattr(error, "strerror", None) or str(error)

@@ -1,0 +1,119 @@
+"""Ctrl-C at any moment of start-up is one sentence and exit code 130."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import orthocal as oc
+
+# Ctrl-C on a terminal goes to every process of the group
+INTERRUPTING = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == os.environ.get("INTERRUPTED_AT") and os.environ["AMONG"] in " ".join(sys.orig_argv):
+            os.environ["INTERRUPTED_AT"] = ""
+            os.killpg(0, signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+"""
+SENTENCE = "error: interrupted; files that had been written are complete\n"
+
+
+@pytest.fixture
+def interrupted(small, tmp_path_factory):
+    """The program, interrupted when a module is asked for by a process whose command line has certain words."""
+    hook = tmp_path_factory.mktemp("hook")
+    (hook / "sitecustomize.py").write_text(INTERRUPTING)
+
+    def run(module, words=("run", "problem.toml"), among="main"):
+        path = os.pathsep.join([str(hook), str(Path(oc.__file__).parents[1])])
+        environment = {**os.environ, "PYTHONPATH": path, "INTERRUPTED_AT": module, "AMONG": among}
+        command = [sys.executable, "-c", "from orthocal.cli import main; main()", *words]
+        return subprocess.run(
+            command, cwd=small, env=environment, capture_output=True, text=True, check=False, start_new_session=True
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("module", ["orthocal.cli.commands", "typer", "numpy"])
+def test_while_it_loads(interrupted, module):
+    run = interrupted(module)
+    assert (run.returncode, run.stderr) == (130, SENTENCE)
+    assert run.stdout == ""
+
+
+LOADED = """
+import sys
+from orthocal.cli import main
+before = set(sys.modules)
+try:
+    main()
+finally:
+    print(*sorted(set(sys.modules) - before), file=open("loaded", "w"))
+"""
+
+
+@pytest.mark.slow
+def test_at_every_module(interrupted, small):
+    """Each twentieth module that a run loads: every stage of it."""
+    subprocess.run([sys.executable, "-c", LOADED, "run", "problem.toml"], cwd=small, check=True, capture_output=True)
+    modules = (small / "loaded").read_text().split()
+    assert len(modules) > 500
+    for module in modules[::20]:
+        run = interrupted(module)
+        assert (run.returncode, run.stderr) == (130, SENTENCE), module
+
+
+@pytest.mark.slow
+def test_while_processes_for_the_simulator_start(interrupted, small):
+    """They are in the same group, and say nothing."""
+    file = small / "problem.toml"
+    file.write_text(file.read_text().replace('simulate"\n', 'simulate"\njobs = 2\n', 1))
+    run = interrupted("orthocal.execution.processes", among="spawn_main")
+    assert (run.returncode, run.stderr) == (130, SENTENCE)
+
+
+def test_a_command_may_answer_by_itself(monkeypatch, program):
+    import typer
+
+    def answered(*_):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            typer.echo("error: interrupted; all is kept", err=True)
+            raise typer.Exit(130) from None
+
+    monkeypatch.setattr("orthocal.config.problem_file.read_problem_file", answered)
+    ended = program("run", "problem.toml")
+    assert (ended.code, ended.err) == (130, "error: interrupted; all is kept\n")
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, ImportError])
+def test_an_interrupt_that_ends_as_another_error(monkeypatch, program, raised):
+    def interrupts(*_):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt:
+            raise raised("half a module") from None
+
+    monkeypatch.setattr("orthocal.config.problem_file.read_problem_file", interrupts)
+    before = signal.getsignal(signal.SIGINT)
+    ended = program("run", "problem.toml")
+    assert (ended.code, ended.err) == (130, SENTENCE)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_error_without_an_interrupt_keeps_its_traceback(monkeypatch, program):
+    def fails(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("orthocal.config.problem_file.read_problem_file", fails)
+    with pytest.raises(ZeroDivisionError):
+        program("run", "problem.toml")

@@ -1,0 +1,75 @@
+"""Files are whole or not there, and a disk that is full costs the file only."""
+
+import errno
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orthocal.errors import OrthocalError, WriteError
+from orthocal.files import whole_file
+
+FULL = """
+import resource, sys
+import numpy as np
+import xarray as xr
+from orthocal.errors import WriteError
+from orthocal.files import read_netcdf, write_netcdf
+
+tree = xr.DataTree(xr.Dataset({"values": ("n", np.arange(1e5))}, attrs={"format": "test"}))
+_, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, most))
+try:
+    write_netcdf(tree, sys.argv[1])
+except WriteError as error:
+    print(error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+write_netcdf(tree, sys.argv[1])
+print(read_netcdf(sys.argv[1], "test", "").identical(tree))
+"""
+
+
+def test_a_full_disk_is_one_sentence_and_the_process_lives(tmp_path):
+    """A limit on the size of files fails as a full disk does, in the midst of the writing."""
+    path = tmp_path / "fit.nc"
+    run = subprocess.run([sys.executable, "-c", FULL, path], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == f"cannot write {path}: File too large; make room, or give another folder\nTrue\n"
+    assert [one.name for one in tmp_path.iterdir()] == ["fit.nc"]
+
+
+def test_what_was_there_stays_where_writing_fails(tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text("before")
+
+    def write():
+        with whole_file(path) as draft:
+            draft.write_text("half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(WriteError, match=r"page\.html: No space left") as raised:
+        write()
+    assert isinstance(raised.value, OrthocalError)
+    assert isinstance(raised.value, OSError)
+    assert path.read_text() == "before"
+    assert [one.name for one in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_disk_that_says_late_that_it_is_full(tmp_path, monkeypatch):
+    def fails(_):
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr("orthocal.files.os.fsync", fails)
+    with pytest.raises(WriteError, match="Disk quota exceeded"), whole_file(tmp_path / "page.html") as draft:
+        draft.write_text("all")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_may_not_be_written(tmp_path, monkeypatch):
+    def fails(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("orthocal.files.tempfile.TemporaryDirectory", fails)
+    with pytest.raises(WriteError, match="Permission denied"), whole_file(tmp_path / "page.html") as draft:
+        Path(draft).write_text("all")
