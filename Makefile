@@ -5,7 +5,7 @@ BIN := .venv/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n auto
 
-.PHONY: help venv demo test test-slow test-min test-pythons bench lint clean
+.PHONY: help venv locked lock demo test test-slow test-min test-pythons bench lint clean
 
 help:
 	@echo "make demo          calibrate the built-in example and write a report into demo/"
@@ -16,6 +16,8 @@ help:
 	@echo "make bench         speed, side by side with peers"
 	@echo "make lint          ruff, mypy --strict and import-linter: style, types, layers"
 	@echo "make venv          only make .venv, with everything the tests need"
+	@echo "make locked        the same with the versions of requirements-dev.lock, each file checked by its digest"
+	@echo "make lock          write requirements-dev.lock anew, with the versions of today"
 
 venv: .venv/ready-dev
 
@@ -29,6 +31,16 @@ venv: .venv/ready-dev
 .venv/ready-dev: .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
 	@touch $@
+
+# What the other targets then find ready. The package itself is built without an index, by what the lock has installed.
+locked: requirements-dev.lock
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch .venv/ready .venv/ready-dev
+
+lock: .venv/ready
+	$(BIN)/python .ci/lock.py
 
 demo: .venv/ready
 	$(BIN)/orthocal demo --out demo
