@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -38,6 +39,7 @@ def chosen() -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
+@cache
 def index() -> str:
     """The address of the index that pip uses."""
     command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]

@@ -10,26 +10,8 @@ import orthocal as oc
 PACKAGE = Path(oc.__file__).parent
 #: modules whose purpose is the network; the address of a Dask scheduler is the user's
 NETWORK = [
-    "socket",
-    "socketserver",
-    "ssl",
-    "http",
-    "urllib",
-    "ftplib",
-    "smtplib",
-    "poplib",
-    "imaplib",
-    "telnetlib",
-    "xmlrpc",
-    "webbrowser",
-    "requests",
-    "httpx",
-    "aiohttp",
-    "urllib3",
-    "websockets",
-    "paramiko",
-    "fsspec",
-    "pooch",
+    *("socket", "socketserver", "ssl", "http", "urllib", "ftplib", "smtplib", "poplib", "imaplib", "telnetlib"),
+    *("xmlrpc", "webbrowser", "requests", "httpx", "aiohttp", "urllib3", "websockets", "paramiko", "fsspec", "pooch"),
     "distributed",
 ]
 NAMED = {"execution/dask_cluster.py": ["distributed"]}

@@ -2,6 +2,8 @@
 
 import pytest
 
+from orthocal.cli.prints import prints_left_out
+
 LOUD = """
 import os, sys
 
@@ -80,3 +82,14 @@ def test_a_failure_says_that_there_were_prints(loud, program):
     assert ended.code == 1
     assert "the simulator printed" in ended.err
     assert "raised ValueError" in ended.err
+
+
+def test_without_a_place_for_temporary_files(monkeypatch, capfd):
+    def fails(**_):
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr("orthocal.cli.prints.tempfile.TemporaryDirectory", fails)
+    with prints_left_out(False):
+        print("a word")
+    print("the result")
+    assert capfd.readouterr() == ("the result\n", "")

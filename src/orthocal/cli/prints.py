@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from threading import Event, Thread
 from typing import Annotated
 
@@ -29,17 +28,27 @@ def prints_left_out(shown: bool) -> Iterator[None]:
     if shown:
         yield
         return
-    with tempfile.TemporaryFile() as file:
-        # writers go on at the end, also after the file was emptied
-        fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) | os.O_APPEND)
-        counted = _Counted(file.fileno())
+    with _file_of_prints() as number:
+        counted = _Counted(number)
         try:
-            with counted, _output_into(file.fileno()):
+            with counted, _output_into(number):
                 yield
         finally:
             if counted.lines:
                 plural = "s" if counted.lines > 1 else ""
                 typer.echo(f"note: the simulator printed {counted.lines} line{plural}: --prints shows them", err=True)
+
+
+@contextmanager
+def _file_of_prints() -> Iterator[int]:
+    """The number of an open file; where no temporary one can be made, prints go nowhere and are not counted."""
+    with ExitStack() as stack:
+        try:
+            place = os.path.join(stack.enter_context(tempfile.TemporaryDirectory(prefix="orthocal-")), "prints")
+        except OSError:
+            place = os.devnull
+        # "a": writers go on at the end, also after the file was emptied
+        yield stack.enter_context(open(place, "a+b")).fileno()
 
 
 @contextmanager
@@ -84,4 +93,5 @@ class _Counted:
             place, last = place + len(block), block[-1:]
         if self._end.is_set() and last != b"\n":
             self.lines += 1
-        os.ftruncate(self._number, 0)
+        if place:
+            os.ftruncate(self._number, 0)

@@ -7,7 +7,8 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TextIO
+from io import TextIOWrapper
+from typing import Any, TextIO, cast
 
 
 class LastingStream:
@@ -58,9 +59,9 @@ def lasting_streams() -> Iterator[LastingStream]:
     for stream in before:
         # a letter that the terminal does not know is no reason to end
         with suppress(AttributeError, OSError, ValueError):
-            stream.reconfigure(errors="backslashreplace")
+            cast(TextIOWrapper, stream).reconfigure(errors="backslashreplace")
     output, error = LastingStream(before[0]), LastingStream(before[1])
-    sys.stdout, sys.stderr = output, error  # type: ignore[assignment]
+    sys.stdout, sys.stderr = output, error
     try:
         yield output
     finally:

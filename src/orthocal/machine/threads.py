@@ -67,8 +67,9 @@ def _set(library: Any, threads: int) -> None:
 
 
 _LIMIT = _Limit()
-# the lock of a copy could be held by a thread that it does not have
-os.register_at_fork(after_in_child=_LIMIT.renew)
+if hasattr(os, "register_at_fork"):
+    # the lock of a copy could be held by a thread that it does not have
+    os.register_at_fork(after_in_child=_LIMIT.renew)
 
 
 @contextmanager
