@@ -101,10 +101,11 @@ def test_a_user_without_a_home_and_without_rights(tmp_path):
 
     site = tmp_path / "site"
     shutil.copytree(Path(oc.__file__).parent, site / "orthocal", ignore=shutil.ignore_patterns("__pycache__"))
-    for path in (tmp_path, *tmp_path.parents):
-        if not path.stat().st_mode & 0o001:
-            pytest.skip(f"{path} is closed to others")
     numba_there = Path(find_spec("numba").origin).parent.parent
+    for place in (site, numba_there, Path(sys.executable).resolve()):
+        for path in (place, *place.parents):
+            if not path.stat().st_mode & 0o001:
+                pytest.skip(f"{path} is closed to others")
     run = subprocess.run(
         [sys.executable, "-W", "always", "-c", READ_ONLY],
         env={"PYTHONPATH": f"{site}:{numba_there}", "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"},
