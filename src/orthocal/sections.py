@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -34,11 +34,46 @@ def read_sections(path: str | Path, kind: type[Kind]) -> Kind:
 def read_toml(path: str | Path) -> dict[str, Any]:
     """What a file says, unchecked."""
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        content = tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path} is not valid TOML: its brackets are nested too deeply") from None
+    except ValueError as error:  # of the parser, of UTF-8, and of integers with thousands of digits
+        raise ConfigError(f"{path} is not valid TOML: {_shortened(str(error))}") from None
+    for place, value in _values(content):
+        said = _unusable(value)
+        if said:
+            raise ConfigError(f"{path}: {_shortened(place)}: {said}")
+    return content
+
+
+def _values(content: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, object]]:
+    """Every key and every value, with the place where it stands."""
+    for name, value in content.items():
+        inside = f"{place}{name}".encode("unicode_escape").decode()
+        yield inside, name
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, list):
+                yield from _values({"": one}, inside)
+            elif isinstance(one, dict):
+                yield from _values(one, f"{inside}.")
+            else:
+                yield inside, one
+
+
+def _unusable(value: object) -> str | None:
+    """What no setting can be, in words."""
+    if isinstance(value, str) and "\0" in value:
+        return "its text holds a NUL, which neither names nor files can have"
+    # TOML's own limit
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return "an integer of more than 64 bits; write it as a float, with a point"
+    return None
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 300 else f"{text[:300]}..."
 
 
 def checked_sections(kind: type[Kind], content: Mapping[str, Any], source: str | Path) -> Kind:

@@ -132,10 +132,10 @@ def test_without_a_template_the_input_is_a_table_of_the_parameters(tmp_path):
         ("open(sys.argv[2], 'w').write('y\\n1\\n2\\n')", r"shape \(2, 1\) for 3 points"),
         (
             "open(sys.argv[2], 'w').write('y\\n1\\n2\\nhigh\\n')",
-            "output.csv cannot be read: output.csv must be numbers",
+            "column 'y' of output.csv, line 4: 'high' is not a number",
         ),
         ("open(sys.argv[2], 'w').write('g\\n1\\n2\\n3')", "output.csv has no column 'y'; there are: g"),
-        ("open(sys.argv[2], 'w')", "output.csv cannot be read: No columns"),
+        ("open(sys.argv[2], 'w')", "output.csv is not a CSV table: it is empty"),
         ("time.sleep(60)", r"no result after 0.3 s \(time-out\)"),
     ],
 )

@@ -128,7 +128,7 @@ CSV = '# orthocal runs 1\n# rows: 2\n# columns: {"parameters": ["g"], "inputs": 
         ("a,b\n1,2\n", "parameter_names is missing"),
         (CSV + "run,g,x,y\n0,1,0,1\n", "has 1 rows and its header says 2: it has been cut short"),
         (CSV + "run,g,x,z\n0,1,0,1\n0,1,1,1\n", "no column 'y'; there are: run, g, x, z"),
-        (CSV + "run,g,x,y\n0,1,0,1\n0,1,1,high\n", "column 'y' must be numbers"),
+        (CSV + "run,g,x,y\n0,1,0,1\n0,1,1,high\n", "line 6: 'high' is not a number"),
         (CSV + "run,g,x,y\n0,1,0,1\n0,2,1,1\n", "run 0 has several values of one parameter"),
         (CSV + "run,g,x,y\n0,1,0,1\n,1,1,1\n", "column 'run' has empty cells"),
         (CSV + "run,g,x,y\n0,1,0,1\n1,,1,1\n", "theta has a value that is not finite in run 1"),

@@ -16,7 +16,7 @@ from ..execution.program import Program
 from ..runs.designs import design
 from ..sections import Names, Section, read_sections
 from .priors import names_of, priors_of
-from .tables import read_columns
+from .tables import DIALECT_KEYS, TableSection, read_columns
 from .user_code import FileFunction
 
 
@@ -38,7 +38,7 @@ class ProgramSection(Section):
     keep: Literal["none", "failed", "all"] = "none"
 
 
-class DesignSection(Section):
+class DesignSection(TableSection):
     kind: Literal["sobol", "lhs", "grid"] = "sobol"
     n: int | list[int] | None = None
     seed: int = 0
@@ -46,7 +46,7 @@ class DesignSection(Section):
     file: str | None = None
 
 
-class PointsSection(Section):
+class PointsSection(TableSection):
     file: str
     columns: Names
 
@@ -92,7 +92,7 @@ def build_campaign(config: CampaignFile, folder: Path) -> dict[str, Any]:
     return {
         "simulator": _simulator(config, folder),
         "design": _design(config, folder),
-        "x": read_columns(folder / config.x.file, config.x.columns, config.x.file),
+        "x": read_columns(folder / config.x.file, config.x.columns, config.x),
         "store": folder / run.store,
         "jobs": run.jobs,
         "cluster": run.cluster,
@@ -114,9 +114,9 @@ def _simulator(config: CampaignFile, folder: Path) -> FileFunction | Program:
 def _design(config: CampaignFile, folder: Path) -> pd.DataFrame:
     section, priors = config.design, priors_of(config.parameters)
     if section.file is not None:
-        if section.model_fields_set - {"file"}:
-            raise ConfigError("[design] with a file takes no other key")
-        return read_columns(folder / section.file, names_of(priors), section.file)
+        if section.model_fields_set - {"file", *DIALECT_KEYS}:
+            raise ConfigError("[design] with a file takes no other key but separator and decimal")
+        return read_columns(folder / section.file, names_of(priors), section)
     if section.n is None:
         raise ConfigError("[design] needs n, the number of runs, or a file")
     return design(priors, section.n, section.kind, section.seed, section.bounds, config.constraint)

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import pandas as pd
 from pydantic import ConfigDict, Field
 
 from ..bias import GP, Independent
@@ -19,6 +18,7 @@ from ..comparison.comparison import METHODS, OUTPUT_METHODS
 from ..emulators import Emulator
 from ..emulators.choice import emulate
 from ..errors import ConfigError
+from ..files.tables import TextTable
 from ..kernels import HMC, AdaptiveMetropolis, Kernel, Laplace, Slice
 from ..losses import Chosen, Huber
 from ..methods import KO, OGP, Joint, Method, NoBias, Projected, SGaSP, method_by_name
@@ -28,8 +28,8 @@ from ..problem.problem import STARTS, Problem
 from ..problem.simulator import Simulator
 from ..runs.table import RunTable
 from ..sections import Names, Section, read_sections
-from .priors import priors_of
-from .tables import columns_of, labels_of, read_table
+from .priors import names_of, priors_of
+from .tables import DIALECT_KEYS, TableSection, columns_of, labels_of, read_table
 from .user_code import FileFunction
 
 KERNELS: dict[str, Callable[[], Kernel]] = {
@@ -43,7 +43,7 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
 Numbers = float | list[float]
 
 
-class DataSection(Section):
+class DataSection(TableSection):
     file: str
     x: Names | None = None
     y: Names
@@ -53,7 +53,7 @@ class DataSection(Section):
     groups: str | None = None
 
 
-class SimulatorSection(Section):
+class SimulatorSection(TableSection):
     """A function to call, or runs to emulate."""
 
     function: str | None = None
@@ -64,7 +64,7 @@ class SimulatorSection(Section):
     error: bool = False
 
 
-class DomainSection(Section):
+class DomainSection(TableSection):
     lower: Numbers | None = None
     upper: Numbers | None = None
     nodes: int | None = None
@@ -164,16 +164,16 @@ def input_files(config: ProblemFile, path: Path) -> list[Path]:
 
 def build_problem(config: ProblemFile, folder: Path) -> Problem:
     """The problem that a file describes; its paths are relative to ``folder``."""
-    table, file = read_table(folder / config.data.file), Path(config.data.file).name
-    x = None if config.data.x is None else columns_of(table, config.data.x, file)
-    y = columns_of(table, config.data.y, file)
-    errors = None if config.data.y_err is None else columns_of(table, config.data.y_err, file)
+    table = read_table(folder / config.data.file, config.data)
+    x = None if config.data.x is None else columns_of(table, config.data.x)
+    y = columns_of(table, config.data.y)
+    errors = None if config.data.y_err is None else columns_of(table, config.data.y_err)
     # what is cheap to check comes before an emulator is fitted
     priors = priors_of(config.parameters)
     return Problem(
         x,
         y,
-        _simulator(config.simulator, folder),
+        _simulator(config.simulator, folder, names_of(priors)),
         priors,
         domain=_domain(config.domain, folder),
         noise_cov=_noise(config),
@@ -182,9 +182,9 @@ def build_problem(config: ProblemFile, folder: Path) -> Problem:
         starts=config.sampling.starts,
         emulator_error=config.simulator.error,
         transform=config.data.transform,
-        x_err=_input_errors(config.data.x_err, table, file),
+        x_err=_input_errors(config.data.x_err, table),
         constraint=config.constraint,
-        groups=None if config.data.groups is None else labels_of(table, config.data.groups, file),
+        groups=None if config.data.groups is None else labels_of(table, config.data.groups),
     )
 
 
@@ -192,7 +192,7 @@ def held_out_groups(config: ProblemFile, folder: Path, name: str | None) -> Any:
     """The groups to hold out: those of the problem or an input by name, or another column of the data."""
     if name is None or name == config.data.groups or name in (config.data.x or []):
         return name
-    return labels_of(read_table(folder / config.data.file), name, Path(config.data.file).name)
+    return labels_of(read_table(folder / config.data.file, config.data), name)
 
 
 def build_method(config: MethodSection, loss: LossSection | None = None) -> Method:
@@ -252,7 +252,7 @@ def build_methods(names: list[str], config: MethodSection, loss: LossSection | N
     return {name: build_method(config, loss) if name == config.name else method_by_name(name) for name in names}
 
 
-def _simulator(config: SimulatorSection, folder: Path) -> Simulator | Emulator:
+def _simulator(config: SimulatorSection, folder: Path, names: list[str]) -> Simulator | Emulator:
     given = config.model_fields_set
     if (config.function is None) == (config.runs is None):
         raise ConfigError("[simulator] takes either a function to call, or runs to learn an emulator from")
@@ -260,8 +260,9 @@ def _simulator(config: SimulatorSection, folder: Path) -> Simulator | Emulator:
         called = sorted(given & {"gradient", "jobs"})
         if called:
             raise ConfigError(f"[simulator] with runs has no {', '.join(called)}: an emulator brings its own gradient")
-        return emulate(RunTable.load(folder / config.runs), config.emulator)
-    unused = sorted(given & {"emulator", "error"})
+        runs = RunTable.load(folder / config.runs, separator=config.separator, decimal=config.decimal)
+        return emulate(runs.ordered(names), config.emulator)
+    unused = sorted(given & {"emulator", "error", *DIALECT_KEYS})
     if unused:
         raise ConfigError(f"[simulator] with a function has no {', '.join(unused)}: these go with runs")
     assert config.function is not None
@@ -292,10 +293,10 @@ def _noise(config: ProblemFile) -> Any:
     return kinds[asked[0]](getattr(noise, asked[0]))
 
 
-def _input_errors(x_err: float | list[float] | list[str] | None, table: pd.DataFrame, file: str) -> Any:
+def _input_errors(x_err: float | list[float] | list[str] | None, table: TextTable) -> Any:
     """Numbers as they are, names as columns of the data."""
     if isinstance(x_err, list) and all(isinstance(one, str) for one in x_err):
-        return columns_of(table, [str(one) for one in x_err], file).to_numpy()
+        return columns_of(table, [str(one) for one in x_err]).to_numpy()
     return x_err
 
 
@@ -305,9 +306,9 @@ def _domain(config: DomainSection | None, folder: Path) -> Domain | None:
     if config.file is not None:
         if config.x is None or config.lower is not None or config.upper is not None:
             raise ConfigError("[domain] with a file takes the columns x and weight, and no box")
-        table = read_table(folder / config.file)
-        weights = None if config.weight is None else columns_of(table, [config.weight], config.file).iloc[:, 0]
-        return Points(columns_of(table, config.x, config.file), weights)
+        table = read_table(folder / config.file, config)
+        weights = None if config.weight is None else columns_of(table, [config.weight]).iloc[:, 0]
+        return Points(columns_of(table, config.x), weights)
     if config.lower is None or config.upper is None or config.x is not None or config.weight is not None:
         raise ConfigError("[domain] needs lower and upper, or a file with the columns x and weight")
     return Box(config.lower, config.upper, config.nodes)

@@ -1,4 +1,4 @@
-"""Columns of numbers from CSV files."""
+"""Columns of numbers from CSV files, and how the files are written."""
 
 from __future__ import annotations
 
@@ -7,39 +7,50 @@ from typing import Any
 
 import pandas as pd
 
-from ..errors import ConfigError
+from ..errors import ConfigError, FileError
+from ..files.tables import Decimal, Dialect, Separator, TextTable, read_text_table
+from ..sections import Section
 
 
-def read_columns(path: Path, names: list[str], file: str) -> pd.DataFrame:
-    """Columns of a CSV table; messages call it ``file``."""
-    return columns_of(read_table(path), names, file)
+class TableSection(Section):
+    """A section that names a CSV table."""
+
+    separator: Separator = ","
+    decimal: Decimal = "."
+
+    @property
+    def dialect(self) -> Dialect:
+        return Dialect(self.separator, self.decimal)
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """A CSV table with names above its columns."""
+#: the keys of its dialect
+DIALECT_KEYS = frozenset(TableSection.model_fields)
+
+
+def read_columns(path: Path, names: list[str], section: TableSection) -> pd.DataFrame:
+    """Columns of a CSV table."""
+    return columns_of(read_table(path, section), names)
+
+
+def read_table(path: Path, section: TableSection) -> TextTable:
+    """A CSV table with names above its columns; messages call it by its own name."""
     try:
-        return pd.read_csv(path, skipinitialspace=True)
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not a CSV table: {error}") from None
+        return read_text_table(path, section.dialect, path.name)
+    except FileError as error:
+        raise ConfigError(str(error)) from None
 
 
-def labels_of(table: pd.DataFrame, name: str, file: str) -> pd.Series[Any]:
+def labels_of(table: TextTable, name: str) -> pd.Series[Any]:
     """One column of numbers or text, which says what each row belongs to."""
-    if name not in table.columns:
-        raise ConfigError(f"{file} has no column {name!r}; there are: {', '.join(map(str, table.columns))}")
-    return table[name]
+    try:
+        return table.labels(name)
+    except FileError as error:
+        raise ConfigError(str(error)) from None
 
 
-def columns_of(table: pd.DataFrame, names: list[str], file: str) -> pd.DataFrame:
+def columns_of(table: TextTable, names: list[str]) -> pd.DataFrame:
     """The columns with these names, which must hold numbers."""
-    missing = [name for name in names if name not in table.columns]
-    if missing:
-        there = ", ".join(map(str, table.columns))
-        raise ConfigError(f"{file} has no column {', '.join(map(repr, missing))}; there are: {there}")
-    chosen = table[names]
-    for name in names:
-        if not pd.api.types.is_numeric_dtype(chosen[name]):
-            raise ConfigError(f"column {name!r} of {file} holds something that is not a number")
-    return chosen
+    try:
+        return pd.DataFrame({name: table.numbers(name) for name in names}, columns=names)
+    except FileError as error:
+        raise ConfigError(str(error)) from None

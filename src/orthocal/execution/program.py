@@ -22,7 +22,8 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import Array, as_floats
-from ..errors import InputError, SimulatorError
+from ..errors import FileError, InputError, SimulatorError
+from ..files.tables import read_text_table
 
 #: characters of a program's last words that are kept
 LAST_WORDS = 2000
@@ -305,12 +306,9 @@ def _read(path: Path, columns: list[str | int] | None, input_names: Sequence[str
         if path.suffix == ".npy":
             table: Any = np.load(path, allow_pickle=False)
         elif path.suffix == ".csv":
-            table = pd.read_csv(path, skipinitialspace=True).rename(columns=lambda name: str(name).strip())
-            chosen = [one for one in table.columns if one not in input_names] if columns is None else columns
-            absent = [str(one) for one in chosen if str(one) not in table.columns]
-            if absent:
-                raise SimulatorError(f"{path.name} has no column {absent[0]!r}; there are: {', '.join(table.columns)}")
-            return as_floats(table[[str(one) for one in chosen]], path.name)
+            cells = read_text_table(path, file=path.name)
+            chosen = [one for one in cells.names if one not in input_names] if columns is None else columns
+            return np.stack([cells.numbers(str(one)) for one in chosen], axis=-1)
         else:
             table = np.loadtxt(path, ndmin=2)
             # all numbers on one line
@@ -319,5 +317,7 @@ def _read(path: Path, columns: list[str | int] | None, input_names: Sequence[str
         if columns is None:
             return output
         return output.reshape(len(output), -1)[:, [int(one) for one in columns]]
+    except FileError as error:
+        raise SimulatorError(str(error)) from None
     except (OSError, ValueError, IndexError, KeyError, TypeError) as error:
         raise SimulatorError(f"{path.name} cannot be read: {error}") from None

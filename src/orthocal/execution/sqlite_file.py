@@ -9,7 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ..errors import KEPT, FileError
+from ..errors import KEPT, FileError, OrthocalError
+
+#: the version of all our tables since which every row has a checksum
+CHECKED = 2
 
 
 class SqliteFile:
@@ -58,8 +61,30 @@ class SqliteFile:
                 if not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                     for statement in (*self.tables.split(";"), *(f"PRAGMA {name} = {marks[name]}" for name in marks)):
                         self._connection.execute(statement)
-        if any(self._connection.execute(f"PRAGMA {name}").fetchone()[0] != marks[name] for name in marks):
+        mark, version = (self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in marks)
+        if mark != marks["application_id"] or not 1 <= version <= self.version:
             raise FileError(f"{self.path} {self.foreign}: {self.cure}")
+        if create and version < self.version:
+            with self._transaction():
+                self._upgrade()
+                self._connection.execute(f"PRAGMA user_version = {self.version}")
+            version = self.version
+        #: whether its rows have checksums
+        self.checked = version >= CHECKED
+
+    def _upgrade(self) -> None:
+        """Bring the tables of version 1 up to date; inside of a transaction."""
+        raise NotImplementedError
+
+    @contextmanager
+    def _damage(self) -> Iterator[None]:
+        """Whatever a damaged file makes Python's readers raise, as an error that says so."""
+        try:
+            yield
+        except (OrthocalError, sqlite3.Error):
+            raise
+        except Exception as error:
+            raise FileError(f"{self.path} is damaged ({type(error).__name__}: {error}): {self.cure}") from None
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

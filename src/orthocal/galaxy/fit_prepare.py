@@ -15,6 +15,7 @@ import orthocal as oc
 
 from ..errors import InputError
 from ..files import whole_file
+from ..files.tables import read_text_table
 from .binning import coarse_bins, pixel_map
 from .dynamite import read_dynamite
 from .fit_data import (
@@ -34,7 +35,7 @@ from .light import AXIS_RATIOS, MultiGaussian, fit_light
 from .mass import PARAMETERS
 from .model import OrbitModel
 from .orbits import OrbitSettings
-from .readers import existing, float_columns, read_atlas3d
+from .readers import existing, read_atlas3d
 from .sky import Bins
 
 if TYPE_CHECKING:
@@ -162,9 +163,8 @@ def _prepared(config: GalaxyFile) -> tuple[Kinematics, MultiGaussian, list[str]]
 def _given_light(config: GalaxyFile) -> MultiGaussian | None:
     if config.light is None:
         return None
-    table = pd.read_csv(existing(config.light, "--light"))
-    columns = float_columns(table, ("surface_brightness", "sd", "axis_ratio"), config.light)
-    return MultiGaussian(columns["surface_brightness"], columns["sd"], columns["axis_ratio"])
+    table = read_text_table(existing(config.light, "--light"))
+    return MultiGaussian(*(table.numbers(name) for name in ("surface_brightness", "sd", "axis_ratio")))
 
 
 def _light_note(config: GalaxyFile, light: MultiGaussian, fine: Kinematics, pixel: float) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array, BoolArray, as_columns, as_floats, is_positive_definite, is_symmetric
+from ..arrays import Array, BoolArray, as_columns, as_floats, checked_names, is_positive_definite, is_symmetric
 from ..errors import InputError
 from .data import FieldData
 from .domain import Box
@@ -57,9 +57,13 @@ def transformed_errors(y_err: ArrayLike | None, data: FieldData) -> ArrayLike | 
 def check_emulator(emulator: EmulatorLike | None, names: tuple[str, ...], emulator_error: bool, noise_cov: Any) -> None:
     """An emulator knows the order of its parameters, and whether it has a variance."""
     known = names if emulator is None else emulator.parameter_names
-    if known != names and (len(known) != len(names) or set(known) == set(names)):
+    # runs whose names are those that nobody gave have their parameters in the order of the priors
+    unnamed = known == checked_names(None, len(known), "parameter_names", "theta")
+    if known != names and (len(known) != len(names) or set(known) & set(names) or not unnamed):
+        same = set(known) == set(names)
+        cure = " in this order, or take runs.ordered([...])" if same else " by these names, or name the runs' as these"
         raise InputError(
-            f"the runs of the emulator have the parameters {', '.join(known)}: give priors for these, in this order, "
+            f"the runs of the emulator have the parameters {', '.join(known)}: give priors for these,{cure}, "
             f"not for {', '.join(names)}"
         )
     if not emulator_error:

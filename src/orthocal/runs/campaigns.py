@@ -76,7 +76,8 @@ def campaign(
     progress
         Show a bar with the time left, on a terminal.
     retry, accept_changed
-        Try runs that had failed for good once more; go on though the simulator's code is not what it was.
+        Try runs that had failed for good once more, and make damaged ones again; go on though the simulator's code is
+        not what it was.
     parameter_names, input_names, outcome_names, units
         As for ``oc.RunTable``.
     """
@@ -86,7 +87,7 @@ def campaign(
     _check_names(plan, names, units)
     simulation = _simulation(simulator, plan, np.ndim(x) == 1, timeout, here=cluster is None)
     with RunStore(store, write=True) as runs:
-        runs.adopt(plan, accept_changed)
+        runs.adopt(plan, accept_changed, retry)
         tasks = runs.missing(plan, 1 + retries, retry)
         if tasks:
             with _workers(simulation, executor, jobs, cluster) as workers, progress_shown(progress):

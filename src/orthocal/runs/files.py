@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 import pandas as pd
 
-from ..arrays import Array
-from ..errors import FileError
-from ..files import read_netcdf, whole_file, write_netcdf
+from ..arrays import Array, Names
+from ..errors import FileError, InputError
+from ..files import checksum, read_netcdf, whole_file, write_netcdf
+from ..files.tables import Dialect, TextTable, text_lines, text_table
 
 FORMAT = "orthocal runs 1"
+#: the column of a CSV table with a checksum of each row, and the line above it with one of the header
+CHECKSUM = "checksum"
 #: what the lines above a CSV table call its columns, and what the attributes of a frame do
 _KINDS = {"parameters": "parameter_names", "inputs": "input_names", "outcomes": "outcome_names"}
 
@@ -83,47 +88,127 @@ def read_runs(path: Path) -> RunParts:
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> Path:
-    """A long table and its ``attrs``, which lines that begin with ``#`` hold; numbers have all their digits."""
+    """A long table and its ``attrs``, which lines that begin with ``#`` hold; numbers have all their digits.
+
+    The last column is a checksum of its row, and a line above the table one of what the other lines and the header say.
+    """
+    if CHECKSUM in frame.columns:
+        raise InputError(
+            f"a column is named {CHECKSUM!r}, as that of the rows' checksums: rename it, or save as netCDF"
+        )
     columns = {kind: frame.attrs[attribute] for kind, attribute in _KINDS.items()}
+    body = io.StringIO()
+    frame.to_csv(body, index=False, lineterminator="\n")
+    body.seek(0)
+    header, *rows = csv.reader(body)
+    lines = [
+        f"# {FORMAT}",
+        f"# rows: {len(frame)}",
+        f"# columns: {json.dumps(columns, ensure_ascii=False)}",
+        f"# units: {json.dumps(frame.attrs['units'], ensure_ascii=False)}",
+    ]
+    lines.append(f"# {CHECKSUM}: {json.dumps(checksum(*lines, *header))}")
     with whole_file(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
-        file.write(f"# {FORMAT}\n# rows: {len(frame)}\n")
-        file.write(f"# columns: {json.dumps(columns, ensure_ascii=False)}\n")
-        file.write(f"# units: {json.dumps(frame.attrs['units'], ensure_ascii=False)}\n")
-        frame.to_csv(file, index=False, lineterminator="\n")
+        file.writelines(f"{line}\n" for line in lines)
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*header, CHECKSUM])
+        writer.writerows([*cells, checksum(row, *cells)] for row, cells in enumerate(rows))
     return path
 
 
-def read_csv(path: Path) -> pd.DataFrame:
-    """A long CSV table; one of ``write_csv`` has its ``attrs``."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            notes = _notes(file)
-            # as texts: Python reads every digit of a number, pandas' own reader is off in the last one
-            frame = pd.read_csv(file, dtype=str, index_col=False)
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} is not a CSV table: {error}") from None
-    if notes and notes.get("rows") not in (None, len(frame)):
+def read_csv(path: Path, dialect: Dialect, names: Sequence[Names]) -> pd.DataFrame:
+    """A long CSV table; one of ``write_csv`` has its ``attrs``, and checksums that are checked.
+
+    ``names`` are those of the parameters, inputs and outcomes, None for what the table says itself.
+    """
+    file = text_lines(path)
+    notes = _read_notes(file, path)
+    table = text_table(file, dialect, str(path), len(notes.lines))
+    if notes.rows not in (None, len(table)):
         raise FileError(
-            f"{path} has {len(frame)} rows and its header says {notes['rows']}: it has been cut short or changed; "
+            f"{path} has {len(table)} rows and its header says {notes.rows}: it has been cut short or changed; "
             'if you changed it, mend or delete the line "# rows: "'
         )
-    columns = notes.get("columns", {})
-    frame.attrs.update({attribute: columns.get(kind) for kind, attribute in _KINDS.items()}, units=notes.get("units"))
+    _verify(table, notes)
+    stored = [notes.columns.get(kind) for kind in _KINDS]
+    chosen = [own if given is None else given for given, own in zip(names, stored, strict=True)]
+    floats = {one for part in chosen if part for one in ([part] if isinstance(part, str) else part)}
+    frame = pd.DataFrame({name: table.numbers(name) if name in floats else table.texts(name) for name in table.names})
+    frame.attrs.update(dict(zip(_KINDS.values(), stored, strict=True)), units=notes.units)
     return frame
 
 
-def _notes(file: TextIO) -> dict[str, Any]:
+class _Notes(NamedTuple):
+    """What the lines above a table say; None and nothing where they do not."""
+
+    lines: list[str]
+    rows: int | None = None
+    columns: dict[str, list[str]] = {}  # noqa: RUF012
+    units: dict[str, str] | None = None
+    checksum: str | None = None
+
+
+def _read_notes(file: TextIO, path: Path) -> _Notes:
     """The ``# name: value`` lines above the table; the file is left at its header."""
-    notes: dict[str, Any] = {}
+    lines: list[str] = []
+    found: dict[str, Any] = {}
     while True:
         start = file.tell()
         line = file.readline()
         if not line.startswith("#"):
             file.seek(start)
-            return notes
+            return _Notes(lines, **found)
+        lines.append(line.rstrip("\r\n"))
         name, colon, value = line[1:].partition(":")
-        if colon and name.strip() in ("rows", "columns", "units"):
-            # json.JSONDecodeError is a ValueError: not a table of ours
-            notes[name.strip()] = json.loads(value)
+        name = name.strip()
+        if line.startswith("# orthocal runs") and lines[-1] != f"# {FORMAT}":
+            raise FileError(f"{path} is a table of runs of another version of the format: {lines[-1][:40]!r}")
+        if colon and name in _Notes._fields[1:]:
+            try:
+                found[name] = _NOTE[name](json.loads(value))
+            except (ValueError, TypeError, AttributeError, RecursionError):
+                said = f"line {len(lines)}, {lines[-1][:60]!r}, cannot be read"
+                raise FileError(f"{path} is not a CSV table of runs: {said}; mend or delete it") from None
+
+
+def _count(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _texts(value: object) -> list[str]:
+    if not isinstance(value, list):
+        raise TypeError
+    return [_text(one) for one in value]
+
+
+#: how each of the notes is checked; what does not fit raises
+_NOTE: dict[str, Callable[[Any], Any]] = {
+    "rows": _count,
+    "columns": lambda value: {kind: _texts(names) for kind, names in value.items()},
+    "units": lambda value: {name: _text(unit) for name, unit in value.items()},
+    CHECKSUM: _text,
+}
+
+
+def _verify(table: TextTable, notes: _Notes) -> None:
+    """Refuse what has changed since ``write_csv``; tables from elsewhere and of older versions have no checksums."""
+    own = table.names[-1] == CHECKSUM
+    if not notes.lines or not (own or notes.checksum):
+        return
+    cure = f'if you changed it yourself, delete the line "# {CHECKSUM}: " and the column {CHECKSUM!r}'
+    said = [line for line in notes.lines if not line.startswith(f"# {CHECKSUM}:")]
+    if not own or notes.checksum != checksum(*said, *table.names[:-1]):
+        raise FileError(
+            f"the lines above the table of {table.file}, or its header, have changed since it was saved; {cure}"
+        )
+    for row, (cells, line) in enumerate(zip(table.rows, table.lines, strict=True)):
+        if cells[-1] != checksum(row, *cells[:-1]):
+            raise FileError(f"line {line} of {table.file} has changed since it was saved, or is damaged; {cure}")

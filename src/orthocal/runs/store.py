@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,24 +20,31 @@ from ..arrays import Array, Names
 from ..errors import KEPT, FileError, InputError
 from ..execution.simulation import RunResult, RunTask
 from ..execution.sqlite_file import SqliteFile
+from ..files import checksum
 from .identity import Identity
 from .table import RunTable
 
 #: seconds to wait for another program that reads or writes for a moment
 PATIENCE = 30.0
+#: what to do about runs that are not what was written
+DAMAGED = "retry=True (--retry) makes damaged runs again; or give another store"
 
 _TABLES = """
 CREATE TABLE campaign (
     parameters TEXT NOT NULL, inputs TEXT NOT NULL, x BLOB NOT NULL, simulator TEXT NOT NULL, digest TEXT NOT NULL,
-    outcomes INTEGER
+    outcomes INTEGER, runs INTEGER, checksum TEXT
 );
 CREATE TABLE runs (
     theta BLOB, copy INTEGER, number INTEGER NOT NULL, status TEXT NOT NULL DEFAULT 'missing', output BLOB, error TEXT,
     seconds REAL, started TEXT, finished TEXT, attempts INTEGER NOT NULL DEFAULT 0,
+    checksum TEXT,
     PRIMARY KEY (theta, copy)
 );
 CREATE INDEX by_number ON runs (number);
 """
+#: what a campaign's checksum and a run's are made of
+_CAMPAIGN = "parameters, inputs, x, simulator, digest, outcomes, runs"
+_RUN = "theta, copy, status, output, error, seconds"
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,7 @@ class Status(NamedTuple):
 class RunStore(SqliteFile):
     """The store of a campaign; ``write`` makes it where it does not exist, and keeps other campaigns away."""
 
-    mark, version, tables = b"orru", 1, _TABLES
+    mark, version, tables = b"orru", 2, _TABLES
     kind, cure = "store of runs", "give another file"
     foreign = "is not a store of runs, or one of another version"
     alone = False
@@ -98,41 +105,87 @@ class RunStore(SqliteFile):
         super().close()
         self._held.close()
 
-    def _one(self, query: str, values: Sequence[Any] = ()) -> tuple[Any, ...]:
-        row: tuple[Any, ...] | None = self._connection.execute(query, values).fetchone()
-        if row is None:
-            raise FileError(f"{self.path} holds no campaign yet")
-        return row
-
-    def adopt(self, plan: Plan, accept_changed: bool = False) -> None:
+    def adopt(self, plan: Plan, accept_changed: bool = False, retry: bool = False) -> None:
         """Enter the runs of a plan that are not there yet; refuse a plan that is not the store's.
 
         A plan with more runs extends the store. Of an earlier plan only runs that went well are kept: failures of
-        another simulator say nothing about this one.
+        another simulator say nothing about this one. With ``retry``, runs that are damaged are made again.
         """
         keys = plan.keys
         described = (json.dumps(plan.parameter_names), json.dumps(plan.input_names), _packed(plan.x), *plan.simulator)
-        with self._plain_errors(), self._transaction():
-            stored = self._connection.execute(
-                "SELECT parameters, inputs, x, simulator, digest, outcomes FROM campaign"
-            ).fetchone()
+        with self._plain_errors(), self._damage(), self._transaction():
+            stored = self._campaign()
+            if stored:
+                self._leave_out_damaged(retry)
             done = self._connection.execute("SELECT theta, copy FROM runs WHERE status = 'done'").fetchall()
             if stored and done:
                 self._compare(plan, stored, accept_changed)
                 self._compare_design(plan, set(keys), done)
             kept = "'done', 'failed'" if stored and stored[:5] == described else "'done'"
             self._connection.execute(f"DELETE FROM runs WHERE status NOT IN ({kept})")
-            self._connection.execute("DELETE FROM campaign")
-            outcomes = stored[5] if stored and done else None
-            self._connection.execute("INSERT INTO campaign VALUES (?, ?, ?, ?, ?, ?)", (*described, outcomes))
             self._connection.execute("UPDATE runs SET number = -1")
             self._connection.executemany(
-                "INSERT INTO runs (theta, copy, number) VALUES (?, ?, ?) "
+                "INSERT INTO runs (theta, copy, number, checksum) VALUES (?, ?, ?, ?) "
                 "ON CONFLICT DO UPDATE SET number = excluded.number",
-                [(*key, number) for number, key in enumerate(keys)],
+                [(*key, number, checksum(*key, "missing", None, None, None)) for number, key in enumerate(keys)],
             )
             # failed runs that are not in this design
             self._connection.execute("DELETE FROM runs WHERE number = -1")
+            self._describe((*described, stored[5] if stored and done else None, len(keys)))
+
+    def _describe(self, row: tuple[Any, ...]) -> None:
+        """Write the one row of the campaign."""
+        self._connection.execute("DELETE FROM campaign")
+        self._connection.execute(
+            f"INSERT INTO campaign ({_CAMPAIGN}, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, checksum(*row))
+        )
+
+    def _campaign(self) -> tuple[Any, ...] | None:
+        """The row of the campaign as it was written, or None where there is none yet."""
+        columns = f"{_CAMPAIGN}, checksum" if self.checked else _CAMPAIGN.removesuffix(", runs")
+        row: tuple[Any, ...] | None = self._connection.execute(f"SELECT {columns} FROM campaign").fetchone()
+        if row is None or not self.checked:
+            return row
+        if row[-1] != checksum(*row[:-1]):
+            raise FileError(f"{self.path} is damaged: what it says about its campaign has changed; {self.cure}")
+        return row[:-1]
+
+    def _rows(self) -> Iterator[tuple[tuple[Any, ...], bool]]:
+        """Every run by its number: rowid, number and what its checksum is made of; and whether that is whole."""
+        columns = f"{_RUN}, checksum" if self.checked else _RUN
+        for row in self._connection.execute(f"SELECT rowid, number, {columns} FROM runs ORDER BY number"):
+            yield (row[:-1], row[-1] == checksum(*row[2:-1])) if self.checked else (row, True)
+
+    def _whole_rows(self, count: int | None) -> Iterator[tuple[Any, ...]]:
+        """Number, theta, copy, status, output, error and seconds of ``count`` runs, or an error that names the first
+        that is not what was written."""
+        following = 0
+        for row, whole in self._rows():
+            if not whole or (count is not None and row[1] != following):
+                raise FileError(f"{self.path}: run {following} is damaged, or gone; {DAMAGED}")
+            following += 1
+            yield row[1:]
+        if count not in (None, following):
+            raise FileError(f"{self.path}: run {following} is gone; {DAMAGED}")
+
+    def _leave_out_damaged(self, retry: bool) -> None:
+        damaged = [row[:2] for row, whole in self._rows() if not whole]
+        if damaged and not retry:
+            others = f" and {len(damaged) - 1} others are" if len(damaged) > 1 else " is"
+            raise FileError(f"{self.path}: run {damaged[0][1]}{others} damaged; {DAMAGED}")
+        self._connection.executemany("DELETE FROM runs WHERE rowid = ?", [row[:1] for row in damaged])
+
+    def _upgrade(self) -> None:
+        for column in ("campaign ADD COLUMN runs INTEGER", "campaign ADD COLUMN checksum TEXT"):
+            self._connection.execute(f"ALTER TABLE {column}")
+        self._connection.execute("ALTER TABLE runs ADD COLUMN checksum TEXT")
+        rows = self._connection.execute(f"SELECT rowid, {_RUN} FROM runs").fetchall()
+        self._connection.executemany(
+            "UPDATE runs SET checksum = ? WHERE rowid = ?", [(checksum(*row[1:]), row[0]) for row in rows]
+        )
+        stored = self._connection.execute(f"SELECT {_CAMPAIGN} FROM campaign").fetchone()
+        if stored:
+            self._describe((*stored[:6], len(rows)))
 
     def _compare(self, plan: Plan, stored: tuple[Any, ...], accept_changed: bool) -> None:
         names, columns, x = json.loads(stored[0]), json.loads(stored[1]), _unpacked(stored[2])
@@ -190,58 +243,60 @@ class RunStore(SqliteFile):
         with self._plain_errors(), self._transaction():
             if result.output is not None:
                 q = result.output.shape[1]
-                expected = self._one("SELECT outcomes FROM campaign")[0]
+                stored = self._required_campaign()
+                expected = stored[5]
                 if expected is None:
-                    self._connection.execute("UPDATE campaign SET outcomes = ?", (q,))
+                    self._describe((*stored[:5], q, stored[6]))
                 elif expected != q:
                     error = f"the simulator returned {q} outcomes, in the runs before {expected}"
             blob = None if error is not None or result.output is None else _packed(result.output)
+            kept = ("done" if blob is not None else "failed", blob, error, result.seconds)
+            key = self._connection.execute("SELECT theta, copy FROM runs WHERE number = ?", (number,)).fetchone()
             self._connection.execute(
-                "UPDATE runs SET status = ?, output = ?, error = ?, seconds = ?, started = ?, finished = ?, "
-                "attempts = ? WHERE number = ?",
-                (
-                    "done" if blob is not None else "failed",
-                    blob,
-                    error,
-                    result.seconds,
-                    result.started,
-                    result.finished,
-                    attempts,
-                    number,
-                ),
+                "UPDATE runs SET status = ?, output = ?, error = ?, seconds = ?, checksum = ?, started = ?, "
+                "finished = ?, attempts = ? WHERE number = ?",
+                (*kept, checksum(*key, *kept), result.started, result.finished, attempts, number),
             )
         return error
 
     def status(self) -> Status:
         """How far the campaign is."""
-        with self._plain_errors():
-            counts = dict(self._connection.execute("SELECT status, count(*) FROM runs GROUP BY status").fetchall())
-            seconds = self._connection.execute("SELECT avg(seconds) FROM runs WHERE status = 'done'").fetchone()[0]
-            errors = self._connection.execute(
-                "SELECT number, error FROM runs WHERE status = 'failed' ORDER BY number"
-            ).fetchall()
-        return Status(counts.get("done", 0), counts.get("failed", 0), counts.get("missing", 0), seconds, errors)
+        with self._plain_errors(), self._damage():
+            stored = self._campaign()
+            rows = [] if stored is None else [(one[0], *one[3:]) for one in self._whole_rows(self._count(stored))]
+        counts = Counter(status for _, status, *_ in rows)
+        seconds = [one[-1] for one in rows if one[1] == "done" and one[-1] is not None]
+        return Status(
+            counts["done"],
+            counts["failed"],
+            counts["missing"],
+            sum(seconds) / len(seconds) if seconds else None,
+            [(number, error) for number, status, _, error, _ in rows if status == "failed"],
+        )
 
     def table(self, outcome_names: Names = None, units: dict[str, str] | None = None) -> RunTable:
         """The runs that were made, in the order of the design; failed ones are all NaN."""
-        with self._plain_errors():
-            parameters, inputs, packed, outcomes = self._one("SELECT parameters, inputs, x, outcomes FROM campaign")
-            rows = self._connection.execute(
-                "SELECT theta, output FROM runs WHERE status != 'missing' ORDER BY number"
-            ).fetchall()
-        if outcomes is None:
-            raise FileError(f"{self.path} has no run that went well yet")
-        x = _unpacked(packed)
-        gap = np.full((len(x), outcomes), np.nan)
-        return RunTable(
-            np.stack([np.frombuffer(theta, dtype="<f8") for theta, _ in rows]),
-            np.stack([gap if output is None else _unpacked(output) for _, output in rows]),
-            x,
-            json.loads(parameters),
-            json.loads(inputs),
-            outcome_names,
-            units,
-        )
+        with self._plain_errors(), self._damage():
+            stored = self._required_campaign()
+            if stored[5] is None:
+                raise FileError(f"{self.path} has no run that went well yet")
+            rows = [one for one in self._whole_rows(self._count(stored)) if one[3] != "missing"]
+            x = _unpacked(stored[2])
+            gap = np.full((len(x), stored[5]), np.nan)
+            theta = np.stack([np.frombuffer(one[1], dtype="<f8") for one in rows])
+            output = np.stack([gap if one[4] is None else _unpacked(one[4]) for one in rows])
+            names = json.loads(stored[0]), json.loads(stored[1])
+        return RunTable(theta, output, x, *names, outcome_names, units)
+
+    def _count(self, stored: tuple[Any, ...]) -> int | None:
+        """How many runs the campaign has, where the store says so."""
+        return stored[6] if self.checked else None
+
+    def _required_campaign(self) -> tuple[Any, ...]:
+        stored = self._campaign()
+        if stored is None:
+            raise FileError(f"{self.path} holds no campaign yet")
+        return stored
 
 
 class _Lock(SqliteFile):

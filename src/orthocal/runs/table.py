@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array, BoolArray, IntArray, Names, as_columns, as_floats, checked_names
 from ..errors import FileError, InputError
+from ..files.tables import Dialect
 from ..problem.outputs import NO_INPUT
 from .files import RunParts, read_csv, read_runs, write_csv, write_runs
 
@@ -154,6 +155,16 @@ class RunTable:
             self.theta[kept], output, x, self.parameter_names, self.input_names, self.outcome_names, self.units
         )
 
+    def ordered(self, parameter_names: Sequence[str]) -> RunTable:
+        """The table with its parameters in this order, by their names; one whose names say nothing is left as it is."""
+        wanted = tuple(parameter_names)
+        if set(wanted) != set(self.parameter_names):
+            return self
+        columns = [self.parameter_names.index(name) for name in wanted]
+        return RunTable(
+            self.theta[:, columns], self.output, self.x, wanted, self.input_names, self.outcome_names, self.units
+        )
+
     def to_frame(self) -> pd.DataFrame:
         """A long pandas table: columns ``run``, parameters, inputs, outcomes; its ``attrs`` say which is which."""
         long = self.long
@@ -226,14 +237,17 @@ class RunTable:
         input_names: Names = None,
         outcome_names: Names = None,
         units: Mapping[str, str] | None = None,
+        separator: str = ",",
+        decimal: str = ".",
     ) -> RunTable:
         """Read a table: CSV where the name ends in ``.csv``, netCDF otherwise.
 
-        A file that ``save`` wrote knows its names. For a CSV file from elsewhere say which columns they are.
+        A file that ``save`` wrote knows its names. For a CSV file from elsewhere say which columns they are, and where
+        they differ what stands between cells (``separator``) and before a fraction (``decimal``).
         """
         given = (parameter_names, input_names, outcome_names, units)
         if Path(path).suffix.lower() == ".csv":
-            frame = read_csv(Path(path))
+            frame = read_csv(Path(path), Dialect(separator, decimal), given[:3])
             try:
                 return cls.from_frame(frame, *given)
             except InputError as error:

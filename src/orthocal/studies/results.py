@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..errors import FileError
 from ..execution.sqlite_file import SqliteFile
+from ..files import checksum
 from .replicate import Row, Task
 
 FILE = "results.db"
@@ -21,14 +23,17 @@ _TABLES = """
 CREATE TABLE replications (
     study TEXT, method TEXT, replication INTEGER, seed INTEGER, draws INTEGER,
     parameters TEXT NOT NULL, cpu_seconds REAL NOT NULL, wall_seconds REAL NOT NULL, error TEXT, traceback TEXT,
-    finished_at TEXT DEFAULT CURRENT_TIMESTAMP,
+    finished_at TEXT DEFAULT CURRENT_TIMESTAMP, checksum TEXT,
     PRIMARY KEY (study, method, replication, seed, draws)
 ) WITHOUT ROWID;
 CREATE TABLE studies (
     study TEXT PRIMARY KEY, seed INTEGER, draws INTEGER, replications INTEGER, methods TEXT, machine TEXT,
-    wall_seconds REAL
+    wall_seconds REAL, checksum TEXT
 );
 """
+#: what the checksums of a study and of a replication are made of
+_STUDY = "study, seed, draws, replications, methods, machine, wall_seconds"
+_ROW = "study, method, replication, seed, draws, parameters, cpu_seconds, wall_seconds, error, traceback"
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class Settings:
 class Results(SqliteFile):
     """The results file of a folder, which is made where it does not exist."""
 
-    mark, version, tables = b"orst", 1, _TABLES
+    mark, version, tables = b"orst", 2, _TABLES
     kind, cure = "results file of `orthocal study`", "give another --out"
     foreign = "was not written by `orthocal study`, or by another version of it"
     # a second run in this folder would do the same work
@@ -60,74 +65,90 @@ class Results(SqliteFile):
 
     def settings(self, study: str) -> Settings | None:
         """What was asked for last; None for a study that is new here."""
-        with self._plain_errors():
-            row = self._connection.execute(
-                "SELECT seed, draws, replications, methods FROM studies WHERE study = ?", (study,)
-            ).fetchone()
-        return None if row is None else Settings(row[0], row[1], row[2], tuple(json.loads(row[3])))
+        with self._plain_errors(), self._damage():
+            row = self._study(study)
+            return None if row is None else Settings(row[1], row[2], row[3], tuple(json.loads(row[4])))
 
     def set_settings(self, study: str, settings: Settings) -> None:
         values = (settings.seed, settings.draws, settings.replications, json.dumps(settings.methods))
         with self._plain_errors(), self._transaction():
-            self._connection.execute(
-                "INSERT INTO studies VALUES (?, ?, ?, ?, ?, NULL, 0) ON CONFLICT (study) DO UPDATE SET "
-                "seed = excluded.seed, draws = excluded.draws, replications = excluded.replications, "
-                "methods = excluded.methods",
-                (study, *values),
+            before = self._study(study)
+            self._set_study((study, *values, *(before[5:] if before else (None, 0.0))))
+
+    def _study(self, study: str) -> tuple[Any, ...] | None:
+        """The row of a study as it was written."""
+        query = f"SELECT {_STUDY}, checksum FROM studies WHERE study = ?"
+        row: tuple[Any, ...] | None = self._connection.execute(query, (study,)).fetchone()
+        if row is not None and row[-1] != checksum(*row[:-1]):
+            raise FileError(f"{self.path} is damaged: what it says about {study} has changed; {self.cure}")
+        return None if row is None else row[:-1]
+
+    def _set_study(self, row: tuple[Any, ...]) -> None:
+        values = (*row, checksum(*row))
+        self._connection.execute(
+            f"INSERT OR REPLACE INTO studies ({_STUDY}, checksum) VALUES ({_marks(values)})", values
+        )
+
+    def _upgrade(self) -> None:
+        for table, columns, key in (("studies", _STUDY, 1), ("replications", _ROW, 5)):
+            self._connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum TEXT")
+            rows = self._connection.execute(f"SELECT {columns} FROM {table}").fetchall()
+            names = " AND ".join(f"{name} = ?" for name in columns.split(", ")[:key])
+            self._connection.executemany(
+                f"UPDATE {table} SET checksum = ? WHERE {names}", [(checksum(*row), *row[:key]) for row in rows]
             )
 
     def add(self, study: str, task: Task, row: Row, machine: str, seconds: float) -> None:
         """Keep a row, and the ``seconds`` of the run since the last one; only a failed row is replaced."""
+        kept = (
+            *(study, task.column, task.replication, task.seed, task.draws, json.dumps(row["parameters"])),
+            *(row["cpu_seconds"], row["wall_seconds"], row["error"], row["traceback"]),
+        )
         with self._plain_errors(), self._transaction():
+            values = (*kept, checksum(*kept))
             self._connection.execute(
-                "INSERT INTO replications (study, method, replication, seed, draws, parameters, cpu_seconds, "
-                "wall_seconds, error, traceback) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                f"INSERT INTO replications ({_ROW}, checksum) VALUES ({_marks(values)}) "
                 "ON CONFLICT DO UPDATE SET parameters = excluded.parameters, cpu_seconds = excluded.cpu_seconds, "
                 "wall_seconds = excluded.wall_seconds, error = excluded.error, traceback = excluded.traceback, "
-                "finished_at = CURRENT_TIMESTAMP WHERE error IS NOT NULL",
-                (
-                    study,
-                    task.column,
-                    task.replication,
-                    task.seed,
-                    task.draws,
-                    json.dumps(row["parameters"]),
-                    row["cpu_seconds"],
-                    row["wall_seconds"],
-                    row["error"],
-                    row["traceback"],
-                ),
+                "finished_at = CURRENT_TIMESTAMP, checksum = excluded.checksum WHERE error IS NOT NULL",
+                values,
             )
-            self._connection.execute(
-                "UPDATE studies SET machine = ?, wall_seconds = wall_seconds + ? WHERE study = ?",
-                (machine, seconds, study),
-            )
+            before = self._study(study)
+            if before is not None:
+                self._set_study((*before[:5], machine, before[6] + seconds))
 
     def rows(self, study: str) -> list[Row]:
         """All rows of a study, by method and replication."""
-        with self._plain_errors():
+        with self._plain_errors(), self._damage():
             found = self._connection.execute(
-                "SELECT method, replication, parameters, cpu_seconds, wall_seconds, error, traceback "
-                "FROM replications WHERE study = ? ORDER BY method, replication",
-                (study,),
+                f"SELECT {_ROW}, checksum FROM replications WHERE study = ? ORDER BY method, replication", (study,)
             ).fetchall()
-        return [
-            Row(
-                column=column,
-                replication=replication,
-                parameters=json.loads(parameters),
-                cpu_seconds=cpu,
-                wall_seconds=wall,
-                error=error,
-                traceback=trace,
-            )
-            for column, replication, parameters, cpu, wall, error, trace in found
-        ]
+            for row in found:
+                if row[-1] != checksum(*row[:-1]):
+                    raise FileError(
+                        f"{self.path} is damaged: replication {row[2]} of {row[1]} has changed since it was written; "
+                        f"{self.cure}"
+                    )
+            return [
+                Row(
+                    column=column,
+                    replication=replication,
+                    parameters=json.loads(parameters),
+                    cpu_seconds=cpu,
+                    wall_seconds=wall,
+                    error=error,
+                    traceback=trace,
+                )
+                for _, column, replication, _, _, parameters, cpu, wall, error, trace, _ in found
+            ]
 
     def work(self, study: str) -> tuple[str, float]:
         """The machine that did the last replication, and the wall seconds of all runs."""
         with self._plain_errors():
-            machine, seconds = self._connection.execute(
-                "SELECT machine, wall_seconds FROM studies WHERE study = ?", (study,)
-            ).fetchone()
-        return machine or "", seconds
+            row = self._study(study)
+        return ("", 0.0) if row is None else (row[5] or "", row[6])
+
+
+def _marks(values: tuple[Any, ...]) -> str:
+    """Placeholders of a query."""
+    return ", ".join("?" * len(values))

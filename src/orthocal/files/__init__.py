@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import FileError, InputError, WriteError
+from ..errors import FileError, InputError, WriteError
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+#: deflate, should somebody have compressed a file, makes nothing smaller than by this
+MOST_COMPRESSED = 1032
 
 
 @contextmanager
@@ -58,16 +62,47 @@ def read_netcdf(path: str | Path, kind: str, foreign: str) -> xr.DataTree:
     if not Path(path).is_file():
         raise FileError(f"there is no file {path}")
     try:
+        _refuse_endless(path)
         with xr.open_datatree(path, engine="h5netcdf") as opened:
             data = opened.load()
             data.close()
+        found, written = str(data.attrs.get("format")), str(data.attrs.pop("digest", None))
+        whole = written == digest(data)
+    except FileError:
+        raise
     except Exception as error:  # whatever a damaged file makes the HDF5 reader raise
         raise FileError(f"{path} is not a netCDF file, or it is damaged ({type(error).__name__})") from None
-    if data.attrs.get("format") != kind:
+    if found != kind:
         raise FileError(f"{path} {foreign}")
-    if data.attrs.pop("digest", None) != digest(data):
+    if not whole:
         raise FileError(f"{path} has been changed or damaged since it was written: its digest does not fit")
     return data
+
+
+def _refuse_endless(path: str | Path) -> None:
+    """Groups that contain themselves, and sizes that no file of this length can hold: reading them would not end."""
+    import h5py
+
+    limit = MOST_COMPRESSED * Path(path).stat().st_size
+    with h5py.File(path, "r") as file:
+        seen: set[object] = set()
+        waiting: list[h5py.Group] = [file]
+        while waiting:
+            group = waiting.pop()
+            place = h5py.h5o.get_info(group.id).addr
+            if place in seen:
+                raise FileError(f"{path} is damaged: a group of it is linked to from two places, or contains itself")
+            seen.add(place)
+            for name in group:
+                if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                    raise FileError(f"{path} is damaged: {name!r} is a link to elsewhere")
+                child = group[name]
+                if isinstance(child, h5py.Group):
+                    waiting.append(child)
+                elif isinstance(child, h5py.Dataset):
+                    limit -= child.nbytes
+        if limit < 0:
+            raise FileError(f"{path} is damaged: its arrays are larger than a file of this size can hold")
 
 
 def digest(data: xr.DataTree) -> str:
@@ -85,6 +120,16 @@ def digest(data: xr.DataTree) -> str:
             else:
                 _add(total, [str(value) for value in values.ravel()])
     return total.hexdigest()
+
+
+def checksum(*parts: object) -> str:
+    """Twelve letters that change with what is kept, in the order given; it shows damage, it is no signature."""
+    total = hashlib.sha256()
+    for part in parts:
+        # the kind as well: 1 is not "1", and None no text
+        value = part if isinstance(part, bytes) else repr(part).encode()
+        total.update(b"%s %d " % (type(part).__name__.encode(), len(value)) + value)
+    return total.hexdigest()[:12]
 
 
 def _add(total: hashlib._Hash, *parts: Any) -> None:
