@@ -17,6 +17,10 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 Names: TypeAlias = Sequence[str] | str | None
 
 
+#: numbers of this size have squares with all their digits
+SMALLEST = 1e-140
+
+
 def as_floats(value: ArrayLike, name: str) -> Array:
     """``value`` as an array of floats, or an error that names it."""
     try:
@@ -63,6 +67,17 @@ def shaped_output(output: ArrayLike, shape: tuple[int, ...], what: str = "simula
     if not fits:
         raise SimulatorError(f"the {what} returned an array of shape {array.shape} for {m} points: expected {expected}")
     return array.reshape(shape)
+
+
+def refuse_extreme(columns: Array, names: Sequence[str], what: str) -> None:
+    """Refuse columns (n, k) whose squares are too small or too large for floats: all results would be wrong."""
+    for name, column in zip(names, columns.T, strict=True):
+        size = float(np.max(np.abs(column[np.isfinite(column)]), initial=0.0))
+        if size and not SMALLEST <= size <= 1 / SMALLEST:
+            raise InputError(
+                f"{what} {name!r} has numbers of the size {size:.1g}, whose squares a computer cannot hold: give it in "
+                "another unit"
+            )
 
 
 def is_symmetric(matrix: Array) -> bool:
@@ -144,6 +159,10 @@ def checked_names(names: Names, count: int, what: str, default: str, source: obj
         raise InputError(f"{what} has {len(given)} names but there are {count}: give one name each")
     if len(set(given)) != count:
         raise InputError(f"{what} has a name twice: {', '.join(given)}")
+    for name in given:
+        # neither netCDF files nor terminals can have them
+        if "\0" in name or any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise InputError(f"{what} has {name!r}: a name cannot hold a NUL or half a surrogate pair")
     return given
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from .errors import ConfigError
 
@@ -15,10 +15,22 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 
+#: mistakes of a file that are named at a time
+MOST_SAID = 8
+
+
 class Section(BaseModel):
     """A table of the file; keys that are not known are refused by name."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+        known = cls.model_fields.get(info.field_name or "")
+        if known is not None and "bool" not in str(known.annotation) and any(_truths(value)):
+            raise ValueError("true and false are no numbers")
+        return value
 
 
 Kind = TypeVar("Kind", bound=Section)
@@ -81,7 +93,17 @@ def checked_sections(kind: type[Kind], content: Mapping[str, Any], source: str |
     try:
         return kind.model_validate(content)
     except ValidationError as error:
-        raise ConfigError(f"{source}: " + "; ".join(sorted({_in_words(one) for one in error.errors()}))) from None
+        wrong = sorted({_shortened(_in_words(one)) for one in error.errors()})
+        more = f"; and {len(wrong) - MOST_SAID} more" if len(wrong) > MOST_SAID else ""
+        raise ConfigError(f"{source}: " + "; ".join(wrong[:MOST_SAID]) + more) from None
+
+
+def _truths(value: object) -> Iterator[bool]:
+    """For every part of a value whether it is true or false, but for tables: these are checked by their own."""
+    if isinstance(value, list):
+        for one in value:
+            yield from _truths(one)
+    yield isinstance(value, bool)
 
 
 def _in_words(error: ErrorDetails) -> str:

@@ -62,7 +62,7 @@ def _prior(name: str, arguments: dict[str, Any]) -> Distribution:
     if unknown or missing:
         problem = f"unknown: {', '.join(sorted(unknown))}" if unknown else f"missing: {', '.join(sorted(missing))}"
         raise ConfigError(f"parameter {name!r}: {family} takes {', '.join([*shapes, 'loc', 'scale'])} ({problem})")
-    if not all(isinstance(value, int | float) for value in arguments.values()):
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in arguments.values()):
         raise ConfigError(f"parameter {name!r}: the values of its prior must be numbers")
     prior: Distribution = found(**arguments)
     return prior

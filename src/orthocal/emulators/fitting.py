@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from ..arrays import refuse_extreme
 from ..errors import InputError
 from ..machine.threads import one_blas_thread
 from ..progress import progress_shown
@@ -61,6 +62,8 @@ def usable_runs(runs: RunTable) -> RunTable:
     if not (np.ptp(runs.theta[there], axis=0) > 0).all():
         name = runs.parameter_names[int(np.argmin(np.ptp(runs.theta[there], axis=0)))]
         raise InputError(f"all runs have the same {name!r}: vary it, or leave it out of the table")
+    refuse_extreme(runs.theta, runs.parameter_names, "parameter")
+    refuse_extreme(runs.long.output, runs.outcome_names, "outcome")
     return runs if there.all() else runs.subset(there)
 
 

@@ -298,13 +298,20 @@ def _existing(path: Path) -> Path:
     return path
 
 
+def _npy(path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except Exception as error:  # whatever a damaged header makes NumPy's reader raise
+        raise SimulatorError(f"{path.name} cannot be read: {error}") from None
+
+
 def _read(path: Path, columns: list[str | int] | None, input_names: Sequence[str], m: int, folder: Path) -> Array:
     """The outcomes of an output file, (m, k)."""
     if not path.is_file():
         raise SimulatorError(f"the program did not write {path.name}{_last_words(folder)}")
     try:
         if path.suffix == ".npy":
-            table: Any = np.load(path, allow_pickle=False)
+            table: Any = _npy(path)
         elif path.suffix == ".csv":
             cells = read_text_table(path, file=path.name)
             chosen = [one for one in cells.names if one not in input_names] if columns is None else columns

@@ -26,8 +26,10 @@ Decimal = Literal[".", ","]
 
 #: texts of a missing cell, which are pandas' own
 MISSING = frozenset(
-    ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA")
-    + ("NULL", "NaN", "None", "n/a", "nan", "null")
+    (
+        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
+        *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+    )
 )
 _DIGITS = r"[+-]?(\d+{0}?\d*|{0}\d+)([eE][+-]?\d+)?"
 #: what each decimal mark makes a number; Python itself would take 1_000 and the digits of other scripts as well
@@ -109,7 +111,7 @@ class TextTable:
 
     def numbers(self, name: str) -> Array:
         """One column of numbers; missing cells are NaN."""
-        values = [self._number(cell) for cell in self.cells(name)]
+        values = [number_of(cell, self.dialect.decimal) for cell in self.cells(name)]
         wrong = [row for row, value in enumerate(values) if value is None]
         if wrong:
             raise FileError(self._not_a_number(name, wrong))
@@ -120,23 +122,13 @@ class TextTable:
         cells = self.cells(name)
         if all(_WHOLE.fullmatch(cell) for cell in cells):
             return pd.Series([int(cell) for cell in cells], name=name, dtype=np.int64)
-        values = [self._number(cell) for cell in cells]
+        values = [number_of(cell, self.dialect.decimal) for cell in cells]
         if None not in values:
             return pd.Series(values, name=name, dtype=np.float64)
         for row, cell in enumerate(cells):
             if not cell.isprintable():
                 raise FileError(f"column {name!r} of {self.file}, line {self.lines[row]}: {cell[:40]!r} is no label")
         return self.texts(name)
-
-    def _number(self, cell: str) -> float | None:
-        """The number that a text says, NaN for a missing one, None for something else."""
-        if cell in MISSING:
-            return np.nan
-        if _NUMBER[self.dialect.decimal].fullmatch(cell):
-            value = float(cell.replace(",", "."))
-            # a number that is too large for a float is not infinity
-            return None if np.isinf(value) else value
-        return float(cell) if _INFINITE.fullmatch(cell) else None
 
     def _not_a_number(self, name: str, wrong: list[int]) -> str:
         row = wrong[0]
@@ -164,6 +156,17 @@ class TextTable:
 
 
 _MARKS = {".": "point", ",": "comma"}
+
+
+def number_of(cell: str, decimal: str = ".") -> float | None:
+    """The number that a trimmed text says, NaN for a missing one, None for something else."""
+    if cell in MISSING:
+        return np.nan
+    if _NUMBER[decimal].fullmatch(cell):
+        value = float(cell.replace(",", "."))
+        # a number that is too large for a float is not infinity
+        return None if np.isinf(value) else value
+    return float(cell) if _INFINITE.fullmatch(cell) else None
 
 
 def read_text_table(path: Path, dialect: Dialect = PLAIN, file: str | None = None) -> TextTable:

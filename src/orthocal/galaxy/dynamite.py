@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,13 @@ import orthocal as oc
 
 from ..arrays import Array, BoolArray, IntArray, as_floats
 from ..errors import InputError, OrthocalWarning
+from ..files.tables import number_of
 from .kinematics import Kinematics, PixelMap
 from .moments import MOMENTS
 from .readers import checked_kinematics, existing, float_columns
 
+#: along one side of a map
+MOST_PIXELS = 100_000
 NO_PARAMETERS = ("chi2", "kinchi2", "kinmapchi2", "time_modified", "which_iter", "directory")
 _NO_MAPS = (
     "there are no predicted maps: the folders of the models hold neither nn_kinem.out (written by DYNAMITE's "
@@ -174,17 +178,22 @@ def _run_table(theta: pd.DataFrame, maps: Array, kinematics: Kinematics) -> oc.R
 def _ecsv(path: Path) -> pd.DataFrame:
     """An ECSV table of scalar columns (astropy's APE 6): a header behind ``#``, the names, and a line a row."""
     lines = _lines(path)
-    header = [line for line in lines if line.startswith("#")]
+    header = list(takewhile(lambda line: line.startswith("#"), lines))
     if not header or not header[0].startswith("# %ECSV"):
         raise InputError(f"{path} is not an ECSV table: its first line does not begin with '# %ECSV'")
     comma = any(re.match(r"#\s*delimiter:\s*['\"]?,", line) for line in header)
     body = [line for line in lines[len(header) :] if line.strip()]
-    rows = list(csv.reader(body, delimiter="," if comma else " ", skipinitialspace=True))
+    try:
+        rows = list(csv.reader(body, delimiter="," if comma else " ", skipinitialspace=True, strict=True))
+    except csv.Error as error:
+        raise InputError(f"{path} is damaged: {error}") from None
     declared = sum(bool(re.match(r"#\s*-\s*(\{\s*)?name:", line)) for line in header)
     uneven = [row for row, cells in enumerate(rows) if len(cells) != declared]
     if not rows or uneven:
         where = f"row {uneven[0]} has {len(rows[uneven[0]])} cells" if uneven else "it has no rows"
         raise InputError(f"{path} is damaged: its header declares {declared} columns, and {where}")
+    if len(set(rows[0])) < declared:
+        raise InputError(f"{path} is damaged: two of its columns have the same name")
     return pd.DataFrame({name: _typed([row[j] for row in rows[1:]]) for j, name in enumerate(rows[0])})
 
 
@@ -192,10 +201,8 @@ def _typed(cells: list[str]) -> pd.Series[Any]:
     """Numbers or truth values where all cells are; an empty cell is a missing one."""
     if cells and set(cells) <= {"True", "False"}:
         return pd.Series([cell == "True" for cell in cells], dtype=bool)
-    try:
-        return pd.Series([float(cell) if cell else np.nan for cell in cells], dtype=float)
-    except ValueError:
-        return pd.Series(cells, dtype=object)
+    numbers = [number_of(cell.strip()) for cell in cells]
+    return pd.Series(cells, dtype=object) if None in numbers else pd.Series(numbers, dtype=float)
 
 
 def _lines(path: Path) -> list[str]:
@@ -224,7 +231,10 @@ def _numbers(path: Path) -> list[list[float]]:
 def _aperture_grid(path: Path) -> tuple[Array, Array]:
     """Centres of the columns (nx,) and rows (ny,) of pixels."""
     rows = _numbers(path)
-    if [len(row) for row in rows[:4]] != [2, 2, 1, 2] or min(rows[1] + rows[3]) <= 0:
+    fits = [len(row) for row in rows[:4]] == [2, 2, 1, 2] and np.isfinite(
+        [one for row in rows[:4] for one in row]
+    ).all()
+    if not fits or min(rows[1] + rows[3]) <= 0 or any(one % 1 or one > MOST_PIXELS for one in rows[3]):
         raise InputError(
             f"{path} is not an aperture file of DYNAMITE: it must hold corner, extent, angle and numbers of pixels"
         )
@@ -240,6 +250,8 @@ def _bin_of_pixels(path: Path, nx: int, ny: int) -> IntArray:
     if not numbers or numbers[0] != nx * ny or len(numbers) != nx * ny + 1:
         count = f"announces {numbers[0]:g} and holds {len(numbers) - 1}" if numbers else "holds no"
         raise InputError(f"{path} {count} bins of pixels, but the aperture file has {nx} x {ny} pixels")
+    if any(not 0 <= one <= nx * ny or one % 1 for one in numbers[1:]):
+        raise InputError(f"{path} holds something that is not the number of a bin, 0 to {nx * ny}")
     return np.array(numbers[1:]).reshape(ny, nx).T.astype(np.intp) - 1
 
 
@@ -300,7 +312,7 @@ def _gauss_hermite_file(folder: Path, kinematic_set: str | None) -> Path | None:
 
 def _legacy_map(path: Path, first: int, n: int) -> Array:
     rows = _numbers(path)
-    moments = int(rows[0][1]) if rows and len(rows[0]) == 2 else 0
+    moments = int(rows[0][1]) if rows and len(rows[0]) == 2 and np.isfinite(rows[0][1]) else 0
     if moments < 4:
         raise InputError(f"{path} is not a map of DYNAMITE with four moments: its first line must say bins and moments")
     body = rows[1 + first : 1 + first + n]

@@ -90,7 +90,9 @@ def _fits_table(path: Path) -> pd.DataFrame:
         with warnings.catch_warnings():
             # a damaged file is refused below
             warnings.simplefilter("ignore", AstropyWarning)
-            with fits.open(path, memmap=False) as file:
+            # some pipelines write checksums
+            warnings.filterwarnings("error", "(Checksum|Datasum) verification failed", AstropyWarning)
+            with fits.open(path, memmap=False, checksum=True) as file:
                 tables = [hdu for hdu in file if isinstance(hdu, fits.BinTableHDU | fits.TableHDU)]
                 if tables:
                     data = tables[0].data

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from ..arrays import Array, BoolArray, IntArray, Names, as_columns, as_floats, checked_names
+from ..arrays import Array, BoolArray, IntArray, Names, as_columns, as_floats, checked_names, refuse_extreme
 from ..errors import InputError
 from .transforms import Chosen, Transforms, check_outcomes, chosen_transforms
 
@@ -129,10 +129,13 @@ def field_data(
         # an output without inputs that was not measured is one to predict
         if not column.any() and not without_inputs:
             raise InputError(f"outcome {name!r} has no observation, all its cells are NaN: leave it out")
+    inputs_named = checked_names(input_names, inputs.shape[1], "input_names", "x", x)
+    refuse_extreme(inputs, inputs_named, "input")
+    refuse_extreme(outcomes, names, "outcome")
     return FieldData(
         x=inputs,
         y=outcomes,
-        input_names=checked_names(input_names, inputs.shape[1], "input_names", "x", x),
+        input_names=inputs_named,
         outcome_names=names,
         flat_x=np.ndim(x) == 1,
         groups=groups if groups is None or isinstance(groups, Groups) else row_groups(groups, len(inputs)),

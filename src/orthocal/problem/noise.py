@@ -17,7 +17,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array, BoolArray, IntArray, as_columns, as_floats, is_positive_definite, is_symmetric
+from ..arrays import (
+    SMALLEST,
+    Array,
+    BoolArray,
+    IntArray,
+    as_columns,
+    as_floats,
+    is_positive_definite,
+    is_symmetric,
+    refuse_extreme,
+)
 from ..errors import InputError
 from ..findings import Finding
 
@@ -171,12 +181,12 @@ def noise_from_errors(y_err: ArrayLike, observed: BoolArray) -> Noise:
             f"y_err has shape {np.shape(y_err)} but y has {len(observed)} rows and {observed.shape[1]} columns: "
             "give one standard deviation for every cell of y"
         )
-    wrong = observed & ~(np.isfinite(errors) & (errors > 0))
+    wrong = observed & ~(np.isfinite(errors) & (errors > SMALLEST) & (errors < 1 / SMALLEST))
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         raise InputError(
             f"y_err is {errors[row, column]:g} in row {row}, column {column} ({wrong.sum()} such cells): an error must "
-            "be positive and finite; set y to NaN where a measurement cannot be trusted"
+            "be positive and finite, as must its square; set y to NaN where a measurement cannot be trusted"
         )
     # what stands at a missing cell has no effect
     sd = np.where(observed, errors, 1.0)
@@ -220,6 +230,7 @@ def made_definite(correlation: Array, least: float = 1e-3) -> Array:
 def _check_covariance(cov: Array, name: str) -> None:
     if len(cov) == 1 and cov[0, 0] <= 0:
         raise InputError(f"{name} is {cov[0, 0]:g}: a variance must be positive")
+    refuse_extreme(np.sqrt(np.abs(np.diag(cov)))[None], [name] * len(cov), "the noise's standard deviation in")
     if not is_symmetric(cov):
         raise InputError(f"{name} is not symmetric: a covariance matrix equals its transpose")
     if not is_positive_definite(cov):

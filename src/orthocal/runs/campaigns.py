@@ -76,8 +76,7 @@ def campaign(
     progress
         Show a bar with the time left, on a terminal.
     retry, accept_changed
-        Try runs that had failed for good once more, and make damaged ones again; go on though the simulator's code is
-        not what it was.
+        Try failed and damaged runs once more; go on though the simulator's code is not what it was.
     parameter_names, input_names, outcome_names, units
         As for ``oc.RunTable``.
     """
