@@ -63,7 +63,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 def _values(content: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, object]]:
     """Every key and every value, with the place where it stands."""
     for name, value in content.items():
-        inside = f"{place}{name}".encode("unicode_escape").decode()
+        inside = place + name.encode("unicode_escape").decode()
         yield inside, name
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, list):

@@ -100,3 +100,24 @@ def test_the_command_runs_it(tmp_path, capsys):
     assert "errors in x" in said
     assert "on the scale of log c and v" in (tmp_path / "fit.html").read_text()
     assert oc.load(tmp_path / "fit.nc").record.scale_names == ("log c", "v")
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_runs_are_matched_by_name_and_tables_have_dialects(tmp_path, order):
+    """f = a - b x, learnt from runs whose columns are in either order."""
+    rng = np.random.default_rng(2)
+    theta, x = rng.random((30, 2)), np.linspace(0, 1, 6)
+    oc.RunTable(theta, theta[:, :1] - theta[:, 1:] * x, x, ["a", "b"], ["t"], ["y"]).ordered(order).save(
+        tmp_path / "r.nc"
+    )
+    rows = [f"{t:.2f};{0.9 - 0.2 * t:.4f}".replace(".", ",") for t in x]
+    (tmp_path / "field.csv").write_text("\n".join(["t ; y", *rows]))
+    uniform = '{ distribution = "uniform", loc = 0, scale = 1 }'
+    (tmp_path / "problem.toml").write_text(
+        '[data]\nfile = "field.csv"\nseparator = ";"\ndecimal = ","\nx = "t"\ny = "y"\n'
+        f'[simulator]\nruns = "r.nc"\nemulator = "gp"\n[parameters]\na = {uniform}\nb = {uniform}\n'
+        "[noise]\ncov = 0.0001\n"
+    )
+    problem = build_problem(read_problem_file(tmp_path / "problem.toml"), tmp_path)
+    np.testing.assert_allclose(problem.data.y[:, 0], 0.9 - 0.2 * x, rtol=1e-12)
+    np.testing.assert_allclose(problem.theta_tilde, [0.9, 0.2], atol=0.02)

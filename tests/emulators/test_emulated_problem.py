@@ -55,6 +55,10 @@ def test_parameters_in_another_order():
         problem_with(emulator, parameters={"b": uniform(-3, 8), "a": uniform(1, 1)})
     with pytest.raises(InputError, match="parameters a, b"):
         problem_with(emulator, parameters={"a": uniform(1, 1)})
+    # of runs with names of their own, other names are other parameters
+    for names in (("b", "c"), ("c", "d")):
+        with pytest.raises(InputError, match="by these names"):
+            problem_with(emulator, parameters={name: uniform(1, 1) for name in names})
 
 
 def test_draws_outside_of_the_runs_are_reported():

@@ -209,3 +209,80 @@ def test_subsets_that_cannot_be():
         table().subset([])
     with pytest.raises(InputError, match="the table has 4 runs"):
         table().subset([7])
+
+
+OWN = {"parameter_names": ("g",), "input_names": ("x",), "outcome_names": ("y",)}
+CHANGED = "if you changed it yourself, delete the line \"# checksum: \" and the column 'checksum'"
+
+
+def saved(path):
+    return RunTable([1.5, 2.5], [[1.0, 2.0], [3.0, 4.0]], [0.0, 1.0], **OWN).save(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("0,1.5,1.0,2.0,", "0,1.5,1.0,2.1,", "line 8 of .*runs.csv has changed since it was saved"),
+        ("1,2.5,0.0,3.0,", "1,2.5,0.0,3.00,", "line 9 of .*runs.csv has changed"),
+        ('"parameters": ["g"]', '"parameters": ["x"]', "the lines above the table of .*, or its header, have changed"),
+        ("run,g,x,y,", "run,g,y,x,", "or its header, have changed"),
+        ("# checksum", "# dhecksum", "or its header, have changed"),
+        (",checksum", ",dhecksum", "or its header, have changed"),
+        ("# orthocal runs 1", "# orthocal runs 3", "another version of the format"),
+    ],
+)
+def test_a_changed_csv_table_is_refused_with_its_line(tmp_path, old, new, message):
+    path = saved(tmp_path / "runs.csv")
+    text = path.read_text()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+    with pytest.raises(FileError, match=message):
+        RunTable.load(path)
+
+
+def test_a_row_for_another_is_noticed(tmp_path):
+    path = saved(tmp_path / "runs.csv")
+    lines = path.read_text().splitlines()
+    lines[-1] = lines[-2]
+    path.write_text("\n".join(lines))
+    with pytest.raises(FileError, match="line 10 .* has changed"):
+        RunTable.load(path)
+
+
+def test_a_table_that_was_changed_on_purpose(tmp_path):
+    """Without its checksums it is a table of the version before."""
+    path = saved(tmp_path / "runs.csv")
+    lines = [
+        line.rpartition(",")[0] if "," in line and line[0] != "#" else line for line in path.read_text().splitlines()
+    ]
+    path.write_text("\n".join(line for line in lines if not line.startswith("# checksum")).replace("2.0", "2.5"))
+    assert RunTable.load(path).output[0, :, 0].tolist() == [1.0, 2.5]
+
+
+@pytest.mark.parametrize(
+    "note", ["columns: 5", "columns: " + "[" * 20000, 'rows: "2"', "rows: " + "9" * 5000, "units: []"]
+)
+def test_lines_above_a_table_that_say_nothing(tmp_path, note):
+    (tmp_path / "runs.csv").write_text(f"# {note}\nrun,g,x,y\n0,1,0,1\n")
+    with pytest.raises(FileError, match="line 1, .* cannot be read; mend or delete it"):
+        RunTable.load(tmp_path / "runs.csv", **OWN)
+
+
+def test_decimal_commas_of_runs(tmp_path):
+    (tmp_path / "runs.csv").write_text("g,x,y\n0,5,1,3,1,5\n")
+    with pytest.raises(FileError, match=r"line 2 .* has 6 cells, .* give separator = \";\", decimal = \",\""):
+        RunTable.load(tmp_path / "runs.csv", **OWN)
+    (tmp_path / "runs.csv").write_text("g; x;y\n0,5;1,3;1,5\n1;1,3;2\n")
+    runs = RunTable.load(tmp_path / "runs.csv", **OWN, separator=";", decimal=",")
+    assert runs.theta[:, 0].tolist() == [0.5, 1.0]
+    assert runs.output.ravel().tolist() == [1.5, 2.0]
+
+
+def test_parameters_in_order_by_name():
+    runs = table()
+    names = runs.parameter_names[::-1]
+    other = runs.ordered(names)
+    assert other.parameter_names == names
+    np.testing.assert_array_equal(other.theta, runs.theta[:, ::-1])
+    same(other.ordered(runs.parameter_names), runs)
+    assert runs.ordered(["else"]) is runs

@@ -158,3 +158,25 @@ def test_the_program_on_a_full_disk(tmp_path):
     assert "what had finished is kept" in run.stderr
     with Results(tmp_path / "study-cheap") as results:
         assert 10 < len(results.rows("cheap")) < 400
+
+
+def test_changed_rows_are_named_and_older_files_get_checksums(tmp_path):
+    with Results(tmp_path) as results:
+        results.set_settings("s", SETTINGS)
+        results.add("s", task(2), row(2), "a machine", 1.0)
+        kept = results.rows("s")
+    with sqlite3.connect(tmp_path / FILE) as file:
+        file.execute("ALTER TABLE replications DROP COLUMN checksum")
+        file.execute("ALTER TABLE studies DROP COLUMN checksum")
+        file.execute("PRAGMA user_version = 1")
+    file.close()
+    with Results(tmp_path) as results:
+        assert str(results.rows("s")) == str(kept)
+        assert results.settings("s") == SETTINGS
+        assert results.work("s") == ("a machine", 1.0)
+        results._connection.execute("UPDATE replications SET cpu_seconds = 9")
+        with pytest.raises(FileError, match="replication 2 of a has changed since it was written"):
+            results.rows("s")
+        results._connection.execute("UPDATE studies SET draws = 9")
+        with pytest.raises(FileError, match="what it says about s has changed"):
+            results.settings("s")

@@ -189,7 +189,7 @@ def text_table(lines: Iterable[str], dialect: Dialect, file: str, before: int = 
     """A table of lines; ``before`` of the file's own stand above them."""
     separator = dialect.check().separator
     # columns that are aligned have spaces at their ends
-    text = (line.strip(" ") for line in lines) if separator == " " else lines
+    text = (line.strip() for line in lines) if separator == " " else lines
     reader = csv.reader(text, delimiter=separator, skipinitialspace=True, strict=True)
     rows, numbers = [], []
     try:
@@ -213,7 +213,8 @@ def _check(table: TextTable) -> None:
     twice = [name for name, count in named.items() if count > 1]
     if twice:
         raise FileError(f"{table.file} has two columns {twice[0]!r}: give each column a name of its own")
-    binary = [name for name in named if not name.isprintable()]
+    # a tab is a hint at the separator, once a name is looked for
+    binary = [name for name in named if not name.replace("\t", "").isprintable()]
     if binary:
         raise FileError(f"{table.file} has a column {binary[0][:40]!r}: its name must be printable text")
     width = len(table.names)
