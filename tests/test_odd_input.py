@@ -49,7 +49,7 @@ def test_truth_is_no_number(tmp_path, text):
 
 def test_messages_stay_short(tmp_path):
     text = "\n".join(f"key{i} = 1" for i in range(1000)) + f"\n{'k' * 100000} = 1"
-    with pytest.raises(ConfigError, match="unknown key 'key0'.*and 993 more") as error:
+    with pytest.raises(ConfigError, match=r"unknown key 'key0'.*and 993 more") as error:
         read_sections(given(tmp_path, text), Settings)
     assert len(str(error.value)) < 4000
 
@@ -68,14 +68,14 @@ def test_names(name):
 def test_sizes_whose_squares_no_float_holds(size):
     rng = np.random.default_rng(1)
     runs = oc.RunTable(rng.random((10, 1)), size * rng.random((10, 3)), np.arange(3.0), "a", "x", "y")
-    with pytest.raises(InputError, match="outcome 'y' has numbers of the size .*: give it in another unit"):
+    with pytest.raises(InputError, match=r"outcome 'y' has numbers of the size .*: give it in another unit"):
         oc.emulate(runs, "gp")
     priors = {"a": stats.norm(0, 1)}
     with pytest.raises(InputError, match="outcome 'y' has numbers of the size"):
         oc.Problem(X, size * X, lambda x, t: t[0] * x, priors, noise_cov=1.0)
     with pytest.raises(InputError, match="input 'x' has numbers of the size"):
         oc.Problem(size * X, X, lambda x, t: t[0] * x, priors, noise_cov=1.0)
-    with pytest.raises(InputError, match="y_err is .* as must its square"):
+    with pytest.raises(InputError, match=r"y_err is .* as must its square"):
         oc.Problem(X, X, lambda x, t: t[0] * x, priors, y_err=size)
     if size in (1e-300, 1e300):
         with pytest.raises(InputError, match="noise's standard deviation"):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import InputError, SimulatorError
+from .errors import InputError, SimulatorError, shortened
 
 Array: TypeAlias = NDArray[np.floating[Any]]
 IntArray: TypeAlias = NDArray[np.intp]
@@ -30,7 +30,9 @@ def as_floats(value: ArrayLike, name: str) -> Array:
             raise InputError(f"{name} must be real numbers, not {array.dtype}")
         return np.array(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise error if isinstance(error, InputError) else InputError(f"{name} must be numbers: {error}") from None
+        raise (
+            error if isinstance(error, InputError) else InputError(f"{name} must be numbers: {shortened(str(error))}")
+        ) from None
 
 
 def as_columns(value: ArrayLike, name: str) -> Array:

@@ -45,6 +45,11 @@ class OrthocalWarning(UserWarning):
     """A run went through, but the user should know something about it."""
 
 
+def shortened(text: str, most: int = 300) -> str:
+    """For messages that quote what a file holds."""
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
 def where_raised(error: BaseException) -> str:
     """The file and the line that an error comes from."""
     place = extract_tb(error.__traceback__)[-1]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, field_validator
 
-from .errors import ConfigError
+from .errors import ConfigError, shortened
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -52,11 +52,11 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     except RecursionError:
         raise ConfigError(f"{path} is not valid TOML: its brackets are nested too deeply") from None
     except ValueError as error:  # of the parser, of UTF-8, and of integers with thousands of digits
-        raise ConfigError(f"{path} is not valid TOML: {_shortened(str(error))}") from None
+        raise ConfigError(f"{path} is not valid TOML: {shortened(str(error))}") from None
     for place, value in _values(content):
         said = _unusable(value)
         if said:
-            raise ConfigError(f"{path}: {_shortened(place)}: {said}")
+            raise ConfigError(f"{path}: {shortened(place)}: {said}")
     return content
 
 
@@ -84,16 +84,12 @@ def _unusable(value: object) -> str | None:
     return None
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= 300 else f"{text[:300]}..."
-
-
 def checked_sections(kind: type[Kind], content: Mapping[str, Any], source: str | Path) -> Kind:
     """The settings, or an error that names what does not fit, and where it was said."""
     try:
         return kind.model_validate(content)
     except ValidationError as error:
-        wrong = sorted({_shortened(_in_words(one)) for one in error.errors()})
+        wrong = sorted({shortened(_in_words(one)) for one in error.errors()})
         more = f"; and {len(wrong) - MOST_SAID} more" if len(wrong) > MOST_SAID else ""
         raise ConfigError(f"{source}: " + "; ".join(wrong[:MOST_SAID]) + more) from None
 

@@ -647,7 +647,7 @@ def main() -> None:
     words = ("cases", "refused", "loaded", "wrong", "raised", "> 10 s", "longest")
     print(" ".join([f"{'loader':22}", *(f"{word:>8}" for word in words)]))
     for one in chosen:
-        command = [sys.executable, __file__, "--here", "--only", one.name, *sys.argv[1:]]
+        command = [sys.executable, __file__, *sys.argv[1:], "--here", "--only", one.name]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             print(f"{one.name:22} the process died with {done.returncode}: {done.stderr[-500:]}")

@@ -168,6 +168,7 @@ def test_changed_rows_are_named_and_older_files_get_checksums(tmp_path):
     with sqlite3.connect(tmp_path / FILE) as file:
         file.execute("ALTER TABLE replications DROP COLUMN checksum")
         file.execute("ALTER TABLE studies DROP COLUMN checksum")
+        file.execute("ALTER TABLE studies DROP COLUMN kept")
         file.execute("PRAGMA user_version = 1")
     file.close()
     with Results(tmp_path) as results:
@@ -176,6 +177,9 @@ def test_changed_rows_are_named_and_older_files_get_checksums(tmp_path):
         assert results.work("s") == ("a machine", 1.0)
         results._connection.execute("UPDATE replications SET cpu_seconds = 9")
         with pytest.raises(FileError, match="replication 2 of a has changed since it was written"):
+            results.rows("s")
+        results._connection.execute("DELETE FROM replications")
+        with pytest.raises(FileError, match="0 replications of s are there, and 1 were kept"):
             results.rows("s")
         results._connection.execute("UPDATE studies SET draws = 9")
         with pytest.raises(FileError, match="what it says about s has changed"):

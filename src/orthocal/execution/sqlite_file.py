@@ -51,7 +51,20 @@ class SqliteFile:
     def close(self) -> None:
         self._connection.close()
 
+    def _refuse_cut(self) -> None:
+        """A file that is shorter than its header says; SQLite itself may take what is gone for empty."""
+        beside = self.path.with_name(f"{self.path.name}-journal")
+        if beside.exists() or not self.path.is_file():
+            return  # a write was cut off, which SQLite undoes; or a new file
+        with self.path.open("rb") as file:
+            head = file.read(32)
+        # https://www.sqlite.org/fileformat.html: 1 is a page of 65536 bytes
+        size, pages = int.from_bytes(head[16:18], "big"), int.from_bytes(head[28:32], "big")
+        if head.startswith(b"SQLite format 3\0") and self.path.stat().st_size < (65536 if size == 1 else size) * pages:
+            raise FileError(f"{self.path} is damaged, its end is missing: {self.cure}")
+
     def _prepare(self, create: bool) -> None:
+        self._refuse_cut()
         marks = {"application_id": int.from_bytes(self.mark, "big"), "user_version": self.version}
         if self.alone:
             # the lock of the first transaction is kept until the connection closes
@@ -105,6 +118,8 @@ class SqliteFile:
             yield
         except sqlite3.Error as error:
             raise FileError(self._in_words(error)) from None
+        except UnicodeDecodeError:  # what SQLite says about a damaged schema quotes it
+            raise FileError(f"{self.path} is damaged: {self.cure}") from None
 
     def _in_words(self, error: sqlite3.Error) -> str:
         # extended codes have the primary one in their last byte

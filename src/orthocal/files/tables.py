@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import Array
-from ..errors import FileError
+from ..errors import FileError, shortened
 
 Separator = Literal[",", ";", "\t", "|", " "]
 Decimal = Literal[".", ","]
@@ -96,7 +96,7 @@ class TextTable:
     @property
     def known(self) -> str:
         """The names of the columns in words."""
-        return ", ".join(name for name in self.names if name) or "none"
+        return shortened(", ".join(name for name in self.names if name) or "none")
 
     def cells(self, name: str) -> list[str]:
         """The texts of one column."""

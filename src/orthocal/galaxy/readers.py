@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import Array, as_floats
-from ..errors import InputError, OrthocalWarning
+from ..errors import InputError, OrthocalWarning, shortened
+from ..files.tables import number_of
 from .kinematics import Kinematics
 from .moments import MOMENTS
 
@@ -48,10 +49,17 @@ def existing(path: str | Path, argument: str | None = None) -> Path:
 def float_columns(table: pd.DataFrame, wanted: Sequence[str], path: str | Path) -> dict[str, Array]:
     missing = [name for name in wanted if name not in table]
     if missing:
-        there = ", ".join(map(str, table.columns)) or "none"
+        there = shortened(", ".join(map(str, table.columns)) or "none")
         raise InputError(f"{path} lacks the columns {', '.join(missing)}; there are: {there}")
     if not len(table):
         raise InputError(f"{path} has no rows")
+    for name in wanted:
+        # Python would make numbers of more texts than a table may hold
+        other = (
+            [str(cell) for cell in table[name] if number_of(str(cell)) is None] if table[name].dtype == object else []
+        )
+        if other:
+            raise InputError(f"column {name!r} of {path} must be numbers: {other[0][:40]!r} is none")
     return {name: as_floats(table[name], f"column {name!r} of {path}") for name in wanted}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FileError, InputError
+from ..errors import FileError, InputError, shortened
 from ..files import whole_file
 
 SETTINGS = "settings.json"
@@ -76,7 +76,7 @@ class Stages:
         """What ``write_json`` wrote."""
         try:
             return json.loads((self.folder / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             raise FileError(f"{self.folder / name} is damaged: remove it, and the same command makes it anew") from None
 
     def _read(self) -> dict[str, object]:
@@ -103,7 +103,8 @@ def _differences(before: object, now: dict[str, object]) -> str:
     if not isinstance(before, dict):
         return "nothing is known of them"
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    return "; ".join(f"{name} {_short(before.get(name))}, now {_short(now.get(name))}" for name in names)
+    said = (f"{_short(name)} {_short(before.get(name))}, now {_short(now.get(name))}" for name in names)
+    return shortened("; ".join(said))
 
 
 def _short(value: object) -> str:

@@ -28,12 +28,13 @@ CREATE TABLE replications (
 ) WITHOUT ROWID;
 CREATE TABLE studies (
     study TEXT PRIMARY KEY, seed INTEGER, draws INTEGER, replications INTEGER, methods TEXT, machine TEXT,
-    wall_seconds REAL, checksum TEXT
+    wall_seconds REAL, kept INTEGER, checksum TEXT
 );
 """
 #: what the checksums of a study and of a replication are made of
-_STUDY = "study, seed, draws, replications, methods, machine, wall_seconds"
+_STUDY = "study, seed, draws, replications, methods, machine, wall_seconds, kept"
 _ROW = "study, method, replication, seed, draws, parameters, cpu_seconds, wall_seconds, error, traceback"
+_KEY = "study = ? AND method = ? AND replication = ? AND seed = ? AND draws = ?"
 
 
 @dataclass(frozen=True)
@@ -67,13 +68,18 @@ class Results(SqliteFile):
         """What was asked for last; None for a study that is new here."""
         with self._plain_errors(), self._damage():
             row = self._study(study)
+            if (
+                row is None
+                and self._connection.execute("SELECT 1 FROM replications WHERE study = ?", (study,)).fetchone()
+            ):
+                raise FileError(f"{self.path} is damaged: it holds {study} without its settings; {self.cure}")
             return None if row is None else Settings(row[1], row[2], row[3], tuple(json.loads(row[4])))
 
     def set_settings(self, study: str, settings: Settings) -> None:
         values = (settings.seed, settings.draws, settings.replications, json.dumps(settings.methods))
         with self._plain_errors(), self._transaction():
             before = self._study(study)
-            self._set_study((study, *values, *(before[5:] if before else (None, 0.0))))
+            self._set_study((study, *values, *(before[5:] if before else (None, 0.0, 0))))
 
     def _study(self, study: str) -> tuple[Any, ...] | None:
         """The row of a study as it was written."""
@@ -90,10 +96,13 @@ class Results(SqliteFile):
         )
 
     def _upgrade(self) -> None:
-        for table, columns, key in (("studies", _STUDY, 1), ("replications", _ROW, 5)):
+        self._connection.execute("ALTER TABLE studies ADD COLUMN kept INTEGER")
+        self._connection.execute(
+            "UPDATE studies SET kept = (SELECT count(*) FROM replications WHERE replications.study = studies.study)"
+        )
+        for table, columns, names, key in (("studies", _STUDY, "study = ?", 1), ("replications", _ROW, _KEY, 5)):
             self._connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum TEXT")
             rows = self._connection.execute(f"SELECT {columns} FROM {table}").fetchall()
-            names = " AND ".join(f"{name} = ?" for name in columns.split(", ")[:key])
             self._connection.executemany(
                 f"UPDATE {table} SET checksum = ? WHERE {names}", [(checksum(*row), *row[:key]) for row in rows]
             )
@@ -105,6 +114,8 @@ class Results(SqliteFile):
             *(row["cpu_seconds"], row["wall_seconds"], row["error"], row["traceback"]),
         )
         with self._plain_errors(), self._transaction():
+            before = self._study(study)
+            new = self._connection.execute(f"SELECT 1 FROM replications WHERE {_KEY}", kept[:5]).fetchone() is None
             values = (*kept, checksum(*kept))
             self._connection.execute(
                 f"INSERT INTO replications ({_ROW}, checksum) VALUES ({_marks(values)}) "
@@ -113,9 +124,8 @@ class Results(SqliteFile):
                 "finished_at = CURRENT_TIMESTAMP, checksum = excluded.checksum WHERE error IS NOT NULL",
                 values,
             )
-            before = self._study(study)
             if before is not None:
-                self._set_study((*before[:5], machine, before[6] + seconds))
+                self._set_study((*before[:5], machine, before[6] + seconds, before[7] + new))
 
     def rows(self, study: str) -> list[Row]:
         """All rows of a study, by method and replication."""
@@ -123,6 +133,10 @@ class Results(SqliteFile):
             found = self._connection.execute(
                 f"SELECT {_ROW}, checksum FROM replications WHERE study = ? ORDER BY method, replication", (study,)
             ).fetchall()
+            study_row = self._study(study)
+            if study_row is not None and study_row[7] != len(found):
+                said = f"{len(found)} replications of {study} are there, and {study_row[7]} were kept"
+                raise FileError(f"{self.path} is damaged: {said}; {self.cure}")
             for row in found:
                 if row[-1] != checksum(*row[:-1]):
                     raise FileError(
