@@ -112,7 +112,7 @@ def _in_time(read, path):
 
 # --- what a file says, read without the package
 
-_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NOTHING = {"", "nan", "na", "n/a", "null", "none", "<na>", "#n/a", "#na", "-nan", "#n/a n/a"}
 _NOTHING |= {"1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"}
 

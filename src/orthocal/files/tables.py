@@ -31,7 +31,8 @@ MISSING = frozenset(
         *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
     )
 )
-_DIGITS = r"[+-]?(\d+{0}?\d*|{0}\d+)([eE][+-]?\d+)?"
+#: without two ways to match the same digits: a text of thousands of them takes no longer than to read it
+_DIGITS = r"[+-]?(\d+({0}\d*)?|{0}\d+)([eE][+-]?\d+)?"
 #: what each decimal mark makes a number; Python itself would take 1_000 and the digits of other scripts as well
 _NUMBER = {mark: re.compile(_DIGITS.format(re.escape(mark)), re.ASCII) for mark in (".", ",")}
 #: fits into 64 bits

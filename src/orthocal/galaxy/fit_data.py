@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -214,7 +215,8 @@ def ranges_of(runs: oc.RunTable) -> dict[str, tuple[float, float]]:
 def npz_arrays(path: Path, needed: Sequence[str]) -> dict[str, Any]:
     """The arrays of a NumPy file; nothing in the file is run."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # NumPy leaves a file open that it cannot read
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except Exception as error:  # whatever a damaged file makes the reader raise
         raise InputError(f"{path} is not a NumPy file of plain arrays ({type(error).__name__}: {error})") from None

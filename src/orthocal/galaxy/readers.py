@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -100,7 +101,8 @@ def _fits_table(path: Path) -> pd.DataFrame:
             warnings.simplefilter("ignore", AstropyWarning)
             # some pipelines write checksums
             warnings.filterwarnings("error", "(Checksum|Datasum) verification failed", AstropyWarning)
-            with fits.open(path, memmap=False, checksum=True) as file:
+            # astropy leaves a file open that it cannot read
+            with fits.open(io.BytesIO(path.read_bytes()), memmap=False, checksum=True) as file:
                 tables = [hdu for hdu in file if isinstance(hdu, fits.BinTableHDU | fits.TableHDU)]
                 if tables:
                     data = tables[0].data
