@@ -16,7 +16,7 @@ from scipy import stats
 import orthocal as oc
 
 from ..arrays import Array, BoolArray, as_floats
-from ..errors import InputError
+from ..errors import InputError, shortened
 from .kinematics import Kinematics, PixelMap
 from .mass import PARAMETERS
 from .mock import MockGalaxy
@@ -219,10 +219,11 @@ def npz_arrays(path: Path, needed: Sequence[str]) -> dict[str, Any]:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except Exception as error:  # whatever a damaged file makes the reader raise
-        raise InputError(f"{path} is not a NumPy file of plain arrays ({type(error).__name__}: {error})") from None
+        said = shortened(f"{type(error).__name__}: {error}")
+        raise InputError(f"{path} is not a NumPy file of plain arrays ({said})") from None
     missing = [name for name in needed if name not in arrays]
     if missing:
-        raise InputError(f"{path} lacks {', '.join(missing)}; there are: {', '.join(arrays) or 'none'}")
+        raise InputError(f"{path} lacks {', '.join(missing)}; there are: {shortened(', '.join(arrays)) or 'none'}")
     return arrays
 
 

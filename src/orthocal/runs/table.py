@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from ..arrays import Array, BoolArray, IntArray, Names, as_columns, as_floats, checked_names
-from ..errors import FileError, InputError
+from ..errors import FileError, InputError, shortened
 from ..files.tables import Dialect
 from ..problem.outputs import NO_INPUT
 from .files import RunParts, read_csv, read_runs, write_csv, write_runs
@@ -251,7 +251,7 @@ class RunTable:
             try:
                 return cls.from_frame(frame, *given)
             except InputError as error:
-                raise FileError(f"{path}: {error}") from None
+                raise FileError(f"{path}: {shortened(str(error))}") from None
         if any(one is not None for one in given):
             raise InputError(f"{path}: a netCDF file has its own names and units, give none")
         parts = read_runs(Path(path))
