@@ -162,3 +162,21 @@ def test_too_many_points_are_refused_before_the_memory_is_gone():
     x = np.linspace(0, 1, 10_001)[:, None]
     with pytest.raises(InputError, match="at most 10000 points"):
         oc.bias.GP(sd=1.0, lengthscale=1.0).prepare(setting(x, x[:0]))
+
+
+def test_hyperparameters_know_how_noisy_each_point_is():
+    """Three observations at each x, or their mean with a third of the variance, say the same about sd and length."""
+    rng = np.random.default_rng(3)
+    x = np.sort(rng.random((15, 1)), axis=0)
+    times = np.where(np.arange(15) < 7, 1, 9)
+    y = 3 * np.sin(5 * x[:, 0]) + 2 * rng.standard_normal(15) / np.sqrt(times)
+    merged = setting(x, noise_var=4.0 / times, residual=y)
+    # observations around their mean that scatter: only a constant of the likelihood knows of it
+    rows = np.repeat(np.arange(15), times)
+    apart = rng.standard_normal(len(rows))
+    apart -= (np.bincount(rows, apart) / times)[rows]
+    every = setting(x[rows], noise_var=np.full(len(rows), 4.0), residual=y[rows] + apart)
+    one, other = (oc.bias.GP(nu=1.5).prepare(own) for own in (merged, every))
+    assert one.at_bound == other.at_bound == ()
+    assert one.sd == pytest.approx(other.sd, rel=1e-3)
+    assert one.lengthscale == pytest.approx(other.lengthscale, rel=1e-3)

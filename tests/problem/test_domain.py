@@ -228,3 +228,11 @@ def test_points_that_are_no_measure_are_refused(nodes, weights, message):
 def test_points_of_another_dimension_than_x_are_refused():
     with pytest.raises(InputError, match="nodes have 1 dimensions but x has 2 inputs"):
         Points([0.0, 1.0]).check(np.zeros((3, 2)))
+
+
+def test_the_cells_of_points_do_not_know_the_units_of_the_inputs():
+    """A box a hundred times as long as wide has the shares of the square that it is in other units."""
+    x = np.random.default_rng(0).random((12, 2))
+    square, long = Box([0, 0], [1, 1]).volumes(x), Box([0, 0], [1, 100]).volumes(x * [1, 100])
+    np.testing.assert_allclose(long, square, atol=1e-3)
+    assert np.ptp(square) > 0.05

@@ -78,3 +78,14 @@ def test_the_volumes_add_up():
     given = problem()
     np.testing.assert_allclose(given.merged.volumes, given.merged.rows.repeats.sums(given.volumes), rtol=1e-12)
     np.testing.assert_array_equal(given.merged.rows.repeats.counts, np.bincount(given.merged.rows.repeats.place))
+
+
+def test_what_is_left_of_the_loss_where_a_cell_is_missing():
+    """((W^-1)_oo)^-1: the loss at the cell's best value, not W with the cell struck out."""
+    W = np.array([[2.0, 1.0], [1.0, 3.0]])
+    observed = np.array([[True, True], [True, False], [False, True]])
+    found = row_weights(W, observed, np.full(3, 1 / 3))
+    np.testing.assert_allclose(found[0], W)
+    # min over e_2 of e' W e with e_1 = 1
+    np.testing.assert_allclose(found[1], [[2 - 1 / 3, 0], [0, 0]], atol=1e-12)
+    np.testing.assert_allclose(found[2], [[0, 0], [0, 3 - 1 / 2]], atol=1e-12)

@@ -106,3 +106,31 @@ def test_no_room_or_no_values_around_the_best_fit():
     draws = np.random.default_rng(1).normal(problem.theta_tilde, 10.0, (1000, 1))
     assert curvature_factors(problem, draws, bias) is None
     assert curvature_factors(problem, draws / 1e4, np.full_like(bias, np.nan)) is None
+
+
+def test_the_metric_of_the_loss_and_the_shares_of_the_points_count():
+    """Two outcomes a t + e t^2 / 2 at uneven points: Q / (Q - <b, e>), with W and the points' shares of the domain."""
+    x = np.linspace(0, 1, 30) ** 3
+    W = np.array([[2.0, 0.6], [0.6, 0.5]])
+    slope = np.column_stack([1 + x, np.cos(3 * x)])
+    bend = np.column_stack([np.sin(5 * x), x**2])
+
+    def g(x_, t):
+        return slope * t[0] + bend * t[0] ** 2 / 2
+
+    rng = np.random.default_rng(0)
+    y = g(x, [0.0]) + 1e-4 * rng.standard_normal((30, 2))
+    problem = oc.Problem(
+        x, y, oc.Simulator(g, lambda x_, t: (slope + bend * t[0])[:, :, None]), {"t": stats.uniform(-1, 2)},
+        oc.Points(x, np.ones(30)), noise_cov=[1e-8, 4e-8], loss_weight=W,
+    )  # fmt: skip
+    shares = rng.dirichlet(np.ones(30))
+    problem.volumes = shares
+    draws = problem.theta_tilde + np.random.default_rng(1).normal(0, 1e-3, (50, 1))
+    bias = np.column_stack([np.cos(2 * x), 2 * x])
+    # at the best fit, which is 0 but for the noise
+    at = slope + bend * problem.theta_tilde[0]
+    Q = np.einsum("n,nk,kl,nl", shares, at, W, at)
+    product = np.einsum("n,nk,kl,nl", shares, bias, W, bend)
+    assert 0.05 < product / Q < 0.9
+    assert curvature_factors(problem, draws, bias) == pytest.approx(Q / (Q - product), rel=1e-4)

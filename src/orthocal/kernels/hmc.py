@@ -113,16 +113,21 @@ def _reflected(
     stays outside and is refused.
     """
     parameters = target.base.parameters
-    crossed = (theta < parameters.lower) | (theta > parameters.upper)
+
+    def beyond(place: Array) -> Array:
+        """-1 below the lower bounds, 1 above the upper ones, else 0."""
+        return (place > parameters.upper) * 1.0 - (place < parameters.lower)
+
+    crossed = beyond(theta)
     theta, momentum = theta.copy(), momentum.copy()
-    for c in np.flatnonzero(crossed.sum(axis=1) == 1):
+    for c in np.flatnonzero(np.count_nonzero(crossed, axis=1) == 1):
         j = int(np.flatnonzero(crossed[c])[0])
-        bound = parameters.lower[j] if theta[c, j] < parameters.lower[j] else parameters.upper[j]
+        bound = parameters.lower[j] if crossed[c, j] < 0 else parameters.upper[j]
         normal = tuning.root[j] / np.linalg.norm(tuning.root[j])
         turned = momentum[c] - 2 * (momentum[c] @ normal) * normal
         mirror = 2 * tuning.root @ tuning.root[j] / np.sum(tuning.root[j] ** 2)
         landed = theta[c] - (theta[c, j] - bound) * mirror
         back = landed - size[c] * tuning.root @ turned
-        if ((back < parameters.lower) | (back > parameters.upper)).sum() == 1:
+        if np.array_equal(beyond(back), crossed[c]):
             theta[c], momentum[c] = landed, turned
     return theta, momentum
