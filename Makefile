@@ -5,7 +5,7 @@ BIN := .venv/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n auto
 
-.PHONY: help venv locked lock demo test test-slow test-min test-pythons bench lint clean
+.PHONY: help venv locked lock demo test test-slow test-min test-pythons test-mutations bench lint clean
 
 help:
 	@echo "make demo          calibrate the built-in example and write a report into demo/"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-slow     the long statistical tests"
 	@echo "make test-min      the fast test suite without extras, in .venv-min"
 	@echo "make test-pythons  the fast test suite on every python3.x from 3.11 that is installed, in .venv-3.x"
+	@echo "make test-mutations  whether the fast tests notice errors in the numerical core, one line each"
 	@echo "make bench         speed, side by side with peers"
 	@echo "make lint          ruff, mypy --strict and import-linter: style, types, layers"
 	@echo "make venv          only make .venv, with everything the tests need"
@@ -64,6 +65,10 @@ test-min: .venv-min/ready
 # a part of it: make test-pythons ARGS=tests/problem
 test-pythons:
 	$(ONE_THREAD) $(PYTHON) tests/every_python.py $(ARGS)
+
+# a part of it: make test-mutations ARGS="slice hmc"
+test-mutations: .venv/ready-dev
+	$(BIN)/python tests/mutations/run.py $(ARGS)
 
 .venv/ready-bench: .venv/ready-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'

@@ -1,12 +1,14 @@
 """Where to run next: in the posterior's region, not twice at a place, and to more use than points spread evenly."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import uniform
 
 import orthocal as oc
 from orthocal.errors import InputError
-from orthocal.refinement import _influence
+from orthocal.refinement import Errors, _greedy, _influence
 
 X = np.linspace(0, 1, 15)
 PRIORS = {"a": uniform(0, 1), "b": uniform(0, 1)}
@@ -129,3 +131,48 @@ def test_they_are_allowed_by_the_constraint(posterior, runs, constraint):
     )
     chosen = oc.next_runs(oc.calibrate(problem, draws=100, seed=1, progress=False), runs, 5)
     assert (chosen["a"] + chosen["b"] < 0.96).all()
+
+
+def test_the_best_run_is_taken_then_the_best_beside_it():
+    """By conditioning Gaussians outright: each choice leaves least of the mean variance over the sample, weighted."""
+    rng = np.random.default_rng(0)
+    sample, candidates, errors = 5, 9, []
+    for importance, noise_var in ((1.0, 0.5), (0.3, 0.01)):
+        root = rng.standard_normal((14, 14)) * np.geomspace(0.2, 3, 14)[:, None]
+        errors.append(Errors(root @ root.T, noise_var, importance))
+
+    def left(runs):
+        """What these runs leave of the criterion."""
+        total = 0.0
+        for one in errors:
+            K, rows = one.covariance, sample + np.array(runs, dtype=int)
+            known = K[np.ix_(rows, rows)] + one.noise_var * np.eye(len(rows))
+            after = K - K[:, rows] @ np.linalg.solve(known, K[rows])
+            total += one.importance * np.diag(after)[:sample].mean()
+        return total
+
+    chosen = _greedy(errors, sample, 4)
+    for k in range(4):
+        others = [one for one in range(candidates) if one not in chosen[:k]]
+        assert chosen[k] == min(others, key=lambda one: left([*chosen[:k], one]))
+
+
+def test_an_outcome_with_less_noise_counts_for_more():
+    """(G' S^-1 G)^-1 G' S^-1 for two outcomes with a noise covariance, each component's sd in posterior sds."""
+
+    def both(x, theta):
+        return np.column_stack([theta[0] + theta[1] * x, np.exp(theta[0] * x)])
+
+    design = oc.design(PRIORS, 12, seed=1).to_numpy()
+    table = oc.RunTable(design, np.stack([both(X, one) for one in design]), X, ["a", "b"])
+    emulator = oc.emulate(table, "gp", layout="components", progress=False)
+    noise_cov = np.array([[0.01, 0.015], [0.015, 0.09]])
+    draws = np.random.default_rng(0).normal(TRUTH, [0.02, 0.05], (50, 2))
+    record = SimpleNamespace(transforms=None, y=both(X, TRUTH), noise_cov=noise_cov)
+    found = _influence(SimpleNamespace(record=record), emulator, X[:, None], draws)
+    G = emulator.gradient(X[:, None], draws.mean(axis=0))
+    weighted = np.einsum("kl,nlp->nkp", np.linalg.inv(noise_cov), G)
+    A = np.linalg.solve(np.einsum("nkp,nkr->pr", weighted, G), weighted.reshape(30, 2).T).reshape(2, 15, 2)
+    for k, functions in enumerate(emulator.functions(X[:, None])):
+        sds = emulator.scores[k].scale
+        np.testing.assert_allclose(found[k], A[:, :, k] @ functions.functions.T * sds / draws.std(axis=0)[:, None])

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -157,6 +158,14 @@ def test_a_time_out_ends_the_programs_children_too(tmp_path):
     assert all(gone(pid) for pid in pids)
 
 
+@pytest.mark.parametrize("end", ["print(1, 2, 3)", "sys.exit(3)"])
+def test_what_a_program_leaves_behind_ends_with_it(tmp_path, end):
+    code = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(subprocess.Popen(['sleep', '60']).pid))\n{end}"
+    with nullcontext() if "print" in end else pytest.raises(SimulatorError, match="ended with code 3"):
+        run(program(tmp_path, code, output="stdout"), tmp_path, DESIGN[:1])
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
 def test_retries(tmp_path):
     """The first attempt of each run fails, the second goes well."""
     code = f"""
@@ -230,9 +239,16 @@ def test_no_program_outlives_its_campaign(tmp_path, way):
         ({"output": "/etc/out.csv"}, "relative to the run's folder"),
         ({"output": "../out.csv"}, "relative to the run's folder"),
         ({"keep": "some"}, "keep='some'"),
+        ({"output": "sim.py"}, r"files: .*sim.py would lie in the run's folder under the name of the output"),
+        ({"files": ["sim.py", "sim.py"]}, "under the name of another of the files"),
+        ({"files": ["data"], "output": "data/out.csv"}, "under the name of the output: rename it"),
+        ({"files": ["x.csv"]}, "under the name of the points x"),
+        ({"output": "parameters.csv"}, "output='parameters.csv' is the name of the input file of every run"),
     ],
 )
 def test_mistakes_are_refused_before_anything_runs(tmp_path, settings, message):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "x.csv").write_text("x\n1\n")
     (tmp_path / "sim.py").write_text("")
     with pytest.raises(InputError, match=message):
         run(program(tmp_path, **settings), tmp_path)

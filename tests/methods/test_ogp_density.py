@@ -69,6 +69,7 @@ def test_the_density_of_each_chain_is_that_of_the_definition(f, gradient, p):
     np.testing.assert_allclose(expanded, constraint.log_density(theta, white), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_draws_of_a_curved_simulator_follow_a_grid():
     """Mean and mean square of theta, |z| < 4.5; no draw of this problem lies where the loss is not least."""
     problem = problem_of(curve, curve_gradient, np.array([1.0]))

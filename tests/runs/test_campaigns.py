@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,7 +21,7 @@ import pytest
 import orthocal as oc
 from orthocal.errors import FileError, InputError, OrthocalError, OrthocalWarning, SimulatorError
 from orthocal.runs.identity import simulator_identity
-from orthocal.runs.store import RunStore
+from orthocal.runs.store import RunStore, _Lock
 
 SIGNS = "ORTHOCAL_TEST_SIGNS"
 X = np.array([0.0, 0.5, 1.0])
@@ -103,7 +104,7 @@ def test_the_runs_come_back_and_are_not_made_again(tmp_path, signs):
     assert longer.theta[:, 0].tolist() == [5, 4, 3, 2, 1]
     assert np.array_equal(longer.output[1:, :, 0], np.outer([4, 3, 2, 1], X))
     assert calls(signs) == {"1": 1, "2": 1, "3": 1, "4": 1, "5": 1}
-    assert not (tmp_path / "runs.db.lock").exists()
+    assert (tmp_path / "runs.db.lock").exists()
 
 
 def test_rows_of_the_store(tmp_path, signs):
@@ -122,13 +123,23 @@ def test_several_outcomes_missing_cells_and_infinite_values(tmp_path):
     def two(x, theta):
         output = np.outer(x, [theta[0], 1.0])
         output[0] = [np.nan, np.inf] if theta[0] == 2 else 0
-        return output if theta[0] != 3 else np.full((3, 2), np.nan)
+        return output if theta[0] != 3 else np.array([[np.nan, np.inf]] * 3)
 
-    runs = run(two, tmp_path)
+    with pytest.warns(OrthocalWarning, match="1 of 4 runs failed; run 2: the simulator returned no finite number"):
+        runs = run(two, tmp_path)
     assert runs.q == 2
     assert np.isnan(runs.output[1, 0]).all()
     assert runs.complete.tolist() == [True, False, False, True]
     assert runs.failed.tolist() == [False, False, True, False]
+
+
+def said(words):
+    raise ValueError(words)
+
+
+class Speechless:
+    def __str__(self):
+        raise RuntimeError
 
 
 @pytest.mark.parametrize(
@@ -138,6 +149,9 @@ def test_several_outcomes_missing_cells_and_infinite_values(tmp_path):
         (lambda x, theta: 1j * x, "expected an array of real numbers"),
         (lambda x, theta: "no", "expected an array of real numbers"),
         (lambda x, theta: sys.exit("no licence"), "SystemExit: no licence"),
+        (lambda x, theta: np.full(3, np.inf), "no finite number: all are NaN or infinite"),
+        (lambda x, theta: said(b"not \xff text, \0".decode(errors="surrogateescape")), r"not \\udcff text, \\x00"),
+        (lambda x, theta: said(Speechless()), "an error that cannot be put into words"),
     ],
 )
 def test_campaigns_whose_runs_all_fail(tmp_path, output, message):
@@ -305,6 +319,34 @@ def test_a_dying_process_and_a_time_out_cost_no_other_run(tmp_path, signs):
     assert calls(signs) == {"1": 1, "3": 1, "4": 1}
 
 
+def leaves_a_child(x, theta):
+    """At 2 it crashes, at 3 it goes on, and both leave a copy that holds all that was open; at 4 in its own session."""
+    if theta[0] > 1:
+        child = os.fork()
+        if not child:
+            if theta[0] == 4:
+                os.setsid()
+            time.sleep(300)
+            os._exit(0)
+        leave(theta, str(child))
+        if theta[0] in (2, 4):
+            os._exit(3)
+    return theta[0] * x
+
+
+def test_a_child_of_a_run_hangs_nothing_and_ends_with_it(tmp_path, signs):
+    """Unless it has a session of its own: that one lives, and the campaign does not wait for it."""
+    with pytest.warns(OrthocalWarning, match="2 of 4 runs failed; run 1: its process ended with code 3"):
+        # a lambda is run in copies of this process, which start at once
+        runs = run(lambda x, theta: leaves_a_child(x, theta), tmp_path, executor=None, jobs=2, retries=0)
+    assert runs.failed.tolist() == [False, True, False, True]
+    children = {theta: int((signs / theta).read_text().split()[1]) for theta in "234"}
+    assert gone(children["2"])
+    assert gone(children["3"])
+    assert not gone(children["4"], 0.1)
+    os.kill(children["4"], signal.SIGKILL)
+
+
 def dies_at_2(x, theta):
     leave(theta)
     if theta[0] == 2:
@@ -394,6 +436,25 @@ def test_one_campaign_at_a_time_but_anybody_may_read(tmp_path, signs):
         assert store.status() == reader.status()
 
 
+def test_a_lock_has_one_holder_whoever_opened_it_when(tmp_path, monkeypatch):
+    """The second opens the lock file while the first has it, and takes it when the first is gone; a third comes."""
+    first, prepare = RunStore(tmp_path / "runs.db", write=True), _Lock._prepare
+
+    def late(self, create):
+        with suppress(sqlite3.OperationalError):
+            self._connection.execute("PRAGMA schema_version")
+        monkeypatch.setattr(_Lock, "_prepare", prepare)
+        first.close()
+        prepare(self, create)
+
+    monkeypatch.setattr(_Lock, "_prepare", late)
+    with (
+        RunStore(tmp_path / "runs.db", write=True),
+        pytest.raises(FileError, match=r"runs.db is in use by another campaign"),
+    ):
+        RunStore(tmp_path / "runs.db", write=True)
+
+
 def test_a_store_that_another_program_keeps_locked(tmp_path, signs, monkeypatch):
     run(line, tmp_path)
     monkeypatch.setattr("orthocal.runs.store.PATIENCE", 0.1)
@@ -421,7 +482,7 @@ def test_files_that_are_not_stores(tmp_path):
     path.mkdir()
     with pytest.raises(FileError, match="cannot open"):
         run(line, tmp_path)
-    assert [one.name for one in tmp_path.iterdir()] == ["runs.db"]
+    assert {one.name for one in tmp_path.iterdir()} == {"runs.db", "runs.db.lock"}
 
 
 def test_a_damaged_store(tmp_path):

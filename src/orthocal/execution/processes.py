@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import connection
 from threading import Thread
-from time import monotonic
+from time import monotonic, sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: seconds to wait for a process to end by itself
 PATIENCE = 15
+#: seconds after which processes that say nothing are looked at: a child of one that crashed may hold its pipe open
+ROUND = 1.0
 
 
 class ProcessWorkers(Generic[Task, Result]):
@@ -48,12 +50,14 @@ class ProcessWorkers(Generic[Task, Result]):
         child.start(task)
 
     def finished(self) -> list[tuple[Task, Result | Lost]]:
-        deadlines = [child.deadline for child in self._busy if child.deadline is not None]
-        patience = max(0.0, min(deadlines) - monotonic()) if deadlines else None
+        speaking: list[object] = []
+        while not speaking and not any(child.silent_end for child in self._busy):
+            deadlines = [child.deadline for child in self._busy if child.deadline is not None]
+            patience = min([ROUND, *(deadline - monotonic() for deadline in deadlines)])
+            speaking = list(connection.wait([child.pipe for child in self._busy], max(0.0, patience)))
         done: list[tuple[Task, Result | Lost]] = []
-        speaking = connection.wait([child.pipe for child in self._busy], patience)
         for child in list(self._busy):
-            result = child.receive() if child.pipe in speaking else child.time_out()
+            result = child.receive() if child.pipe in speaking else child.silence()
             if result is not None:
                 done.append((child.task, result))
                 if child.alive:
@@ -103,6 +107,9 @@ class _Child(Generic[Task, Result]):
 
     def receive(self) -> Result | Lost | None:
         """The result; None if the process has only said that it is there."""
+        if self._process.exitcode is not None:
+            # half a message would never end while a child holds the pipe open
+            self._end_group()
         try:
             message = self.pipe.recv()
         except (EOFError, OSError):
@@ -118,15 +125,24 @@ class _Child(Generic[Task, Result]):
     def _set_deadline(self) -> None:
         self.deadline = None if self._work.timeout is None else monotonic() + self._work.timeout
 
-    def time_out(self) -> Lost | None:
-        """Nothing, or the end of a task that takes too long."""
-        if self.deadline is None or monotonic() < self.deadline or self.pipe.poll():
+    @property
+    def silent_end(self) -> bool:
+        """Whether it has died, or takes too long, and has nothing more to say."""
+        late = self.deadline is not None and monotonic() >= self.deadline
+        # in this order: what was said before the end is still to be read
+        return (late or self._process.exitcode is not None) and not self.pipe.poll()
+
+    def silence(self) -> Lost | None:
+        """Nothing, or the end of a task whose process has died, or that takes too long."""
+        if not self.silent_end:
             return None
+        if self._process.exitcode is not None:
+            return self._death()
         self.end()
         return self._lost(f"no result after {self._work.timeout:g} s (time-out)", died=False)
 
     def _death(self) -> Lost:
-        self._process.join(PATIENCE)
+        self._wait()
         code = self._process.exitcode
         self.end()
         by = -code if code is not None and code < 0 else None
@@ -140,11 +156,10 @@ class _Child(Generic[Task, Result]):
         return Lost(error, monotonic() - self._clock, self._started, died)
 
     def end(self) -> None:
-        """Kill it, and what it has started."""
+        """Kill it, and what it has started, also where it has ended already."""
+        if self.alive:
+            self._end_group()
         self.alive = False
-        pid = self._process.pid
-        if self._ready and pid is not None and self._process.is_alive():
-            end_group(pid)
         self._process.kill()
         self._process.join()
         self.pipe.close()
@@ -154,8 +169,19 @@ class _Child(Generic[Task, Result]):
         with suppress(OSError):
             # closing the pipe would not do: a process that was copied later has it open too
             self.pipe.send(None)
-        self._process.join(PATIENCE)
+        self._wait()
         self.end()
+
+    def _wait(self) -> None:
+        """Until the process has ended, for a while; ``join`` would also wait for its children."""
+        end = monotonic() + PATIENCE
+        while self._process.exitcode is None and monotonic() < end:
+            sleep(0.01)
+
+    def _end_group(self) -> None:
+        # before it is ready it has no group of its own
+        if self._ready and self._process.pid is not None:
+            end_group(self._process.pid)
 
 
 def _serve(pipe: Connection, run: Callable[[Task], Result]) -> None:

@@ -95,8 +95,24 @@ class Program:
         self.output = output
         self.columns = [columns] if isinstance(columns, str | int) else None if columns is None else list(columns)
         self.files = tuple(_existing(start / file) for file in files)
+        self._check_places()
         self.folder = None if folder is None else start / folder
         self.keep = keep
+
+    def _check_places(self) -> None:
+        """No two of a run's files may have one name: what was there before must not be taken for the output."""
+        ours = {self.input_name: "the input file", "x.csv": "the points x", "stderr.txt": "the standard error"}
+        if self.output in ours:
+            raise InputError(f"output={self.output!r} is the name of {ours[self.output]} of every run: choose another")
+        top = Path(self._output(Path()).parts[0]).name
+        taken = {**ours, "stdout.txt": "the standard output", top: "the output"}
+        for file in self.files:
+            if file.name in taken:
+                raise InputError(
+                    f"files: {file} would lie in the run's folder under the name of {taken[file.name]}: rename it, or "
+                    "give another output"
+                )
+            taken[file.name] = "another of the files"
 
     def check(self, names: Sequence[str], here: bool) -> None:
         """Whether the program can be run with these parameters; ``here``: on this machine."""
@@ -191,7 +207,10 @@ def stop_programs(campaign: str) -> None:
 
 
 def end_group(leader: int) -> None:
-    """Kill a process and all that it started. It must not have been waited for: its number would be free again."""
+    """Kill a process and all that it started, but for what has left its group.
+
+    It may have ended a moment ago: its number is not given away as long as any of the group lives.
+    """
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
 
@@ -221,6 +240,8 @@ def _run(arguments: list[str], folder: Path, timeout: float | None, campaign: st
             except BaseException:
                 end_group(process.pid)
                 raise
+            # what it has left behind writes no result any more
+            end_group(process.pid)
     if code < 0:
         name = signal.strsignal(-code) or "unknown"
         raise SimulatorError(f"the program was ended by signal {-code} ({name}){_last_words(folder)}")

@@ -38,7 +38,7 @@ class RunResult(NamedTuple):
     @classmethod
     def of_lost(cls, lost: Lost) -> RunResult:
         """The result of a run that could not even say that it failed."""
-        return cls(None, lost.error[-LONGEST_ERROR:], lost.seconds, lost.started, now())
+        return cls(None, plain(lost.error), lost.seconds, lost.started, now())
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,11 @@ class Simulation:
         output, error = None, None
         try:
             raw = shaped_output(self._raw(task), (len(self.x), -1))
+            if not np.isfinite(raw).any():
+                raise SimulatorError("the simulator returned no finite number: all are NaN or infinite")
             output = np.where(np.isfinite(raw), raw, np.nan)
         except (Exception, SystemExit) as problem:  # whatever the user's code raises: the other runs go on
-            error = _in_words(problem)[-LONGEST_ERROR:]
+            error = plain(_in_words(problem))
         return RunResult(output, error, perf_counter() - clock, started, now())
 
     def _raw(self, task: RunTask) -> ArrayLike:
@@ -75,7 +77,17 @@ class Simulation:
         return self.simulator((self.x[:, 0] if self.flat_x else self.x).copy(), np.array(task.theta))
 
 
+def plain(text: str) -> str:
+    """The end of an error text, as what files and terminals take: bytes that are no characters are written out."""
+    written = text[-LONGEST_ERROR:].encode("utf-8", "backslashreplace").decode("utf-8")
+    return written.replace("\0", "\\x00")
+
+
 def _in_words(error: BaseException) -> str:
+    try:
+        said = str(error)
+    except Exception:  # of the user's code, too
+        said = "an error that cannot be put into words"
     if isinstance(error, SimulatorError):
-        return str(error)
-    return f"{type(error).__name__}: {error} ({where_raised(error)})"
+        return said
+    return f"{type(error).__name__}: {said} ({where_raised(error)})"

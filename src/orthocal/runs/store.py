@@ -302,7 +302,8 @@ class RunStore(SqliteFile):
 class _Lock(SqliteFile):
     """Held by one campaign at a time; the system frees it when the process ends, however that happens.
 
-    It is a file beside the store: a lock on the store itself would keep away those who only want to read.
+    It is a file beside the store: a lock on the store itself would keep away those who only want to read. It stays
+    there: whoever had opened it before it was removed could hold it beside another who makes a new one.
     """
 
     kind, cure = RunStore.kind, RunStore.cure
@@ -313,11 +314,6 @@ class _Lock(SqliteFile):
 
     def _prepare(self, create: bool) -> None:
         self._connection.execute("BEGIN EXCLUSIVE")
-
-    def close(self) -> None:
-        # removed while it is still ours
-        self.path.unlink(missing_ok=True)
-        super().close()
 
 
 def _packed(array: Array) -> bytes:
