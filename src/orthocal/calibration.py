@@ -25,6 +25,7 @@ from .results.labelled import labelled
 from .results.likelihood import MOST_KEPT, has_likelihood
 from .results.notes import Notes
 from .results.posterior import Posterior
+from .results.prior_conflict import prior_tails
 
 #: share of the draws outside of an emulator's runs that is worth a warning
 OUTSIDE_LIMIT = 0.01
@@ -136,7 +137,9 @@ def _notes(problem: Problem, drawn: Draws) -> Notes:
         emulator_sd=_emulator_sd(problem, drawn.theta),
         emulator_counted=problem.emulator_error,
         on_bound=tuple(problem.parameters.on_bound(problem.theta_tilde)),
-        misfit=problem.misfit,
+        misfit=_misfit(problem, drawn),
+        prior_tails=prior_tails(problem.parameters, drawn.theta),
+        outside_runs_x=_outside_x(problem),
         allowed_share=problem.parameters.allowed_share,
         on_edge=problem.parameters.on_edge(problem.theta_tilde),
         unfinished=not problem.minima[0].finished,
@@ -163,6 +166,24 @@ def _curvature(problem: Problem, drawn: Draws) -> tuple[float, ...] | None:
         # the draws are good without it
         return None
     return None if factors is None else tuple(factors.tolist())
+
+
+def _misfit(problem: Problem, drawn: Draws) -> float:
+    """``problem.misfit``, beside the noise that was sampled where it was: the estimate does not count then."""
+    sampled = drawn.noise_cov
+    if sampled is None:
+        return problem.misfit
+    estimated, found = (np.trace(problem.weight @ cov) for cov in (problem.noise.cov, sampled.mean(axis=(0, 1))))
+    return float(problem.misfit * estimated / found)
+
+
+def _outside_x(problem: Problem) -> tuple[float, float] | None:
+    """Share of the rows, and of the domain, that an emulator's runs have no points near to; None where unknown."""
+    outside = getattr(problem.simulator.emulator, "outside_x", None)
+    if outside is None or problem.data.without_inputs:
+        return None
+    at_nodes = np.asarray(outside(problem.rule.nodes))
+    return float(np.mean(outside(problem.data.x))), float(problem.rule.weights[at_nodes].sum())
 
 
 def _say_if_slow(work: Notes) -> None:

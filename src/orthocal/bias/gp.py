@@ -15,6 +15,7 @@ from ..arrays import Array, IntArray, as_floats, unique_rows
 from ..errors import InputError
 from ..findings import Finding
 from ..regression.gaussian_process import check_smoothness, correlation, fit_hyperparameters, jittered_cholesky
+from .at_bound import bound_findings, ends
 from .base import ListedPrior, Setting, listed
 
 #: beyond this the matrices take more than about 1 GB each
@@ -66,9 +67,7 @@ class GP(ListedPrior):
 
     @staticmethod
     def remarks(findings: dict[str, Any]) -> Iterator[Finding]:
-        if findings.get("at_bound"):
-            message = f"the search for its hyperparameters ended on a bound ({', '.join(findings['at_bound'])})"
-            yield Finding("note", "bias prior", message, "the bias may be absent or linear; consider giving them")
+        yield from bound_findings(findings)
         if findings.get("jitter", 0) > 1e-8:
             message = f"a jitter of {findings['jitter']:.0e} of its variance was needed"
             yield Finding("note", "bias prior", message, "points may lie too close together for so smooth a prior")
@@ -108,7 +107,8 @@ class GP(ListedPrior):
                 lengthscale=length,
                 noise_var=1.0,
             )
-            sd, length, at_bound = fit.sd, fit.lengthscale, fit.at_bound
+            sd, length = fit.sd, fit.lengthscale
+            at_bound = ends(fit, every.residual, setting.span)
         return GPSampler(self.nu, sd, length, setting.x, setting.nodes, setting.noise_var, at_bound, setting.unit)
 
     def describe(self) -> dict[str, Any]:

@@ -50,6 +50,7 @@ def demo(
     problem = demo_problem(seed)
     posterior = calibrate(problem, seed=seed)
     posterior.data.attrs["title"] = "orthocal demo: a straight line for a curved process"
+    posterior.data.attrs["problem_file"] = "problem.toml"
     folder = made_folder(out)
     write_demo_files(problem, folder)
     _finish(posterior, Outputs(folder), "fit")
@@ -85,6 +86,7 @@ def run(
             warmup=sampling.warmup,
         )
         posterior.data.attrs["title"] = config.output.title or f"Calibration of {problem_file.name}"
+        posterior.data.attrs["problem_file"] = problem_file.name
         written = _written(posterior, outputs, config.output.name)
     _show(posterior, written, outputs)
 
@@ -131,6 +133,8 @@ def compare(
             loo=config.compare.loo,
             groups=held_out_groups(config, problem_file.parent, groups or config.compare.groups),
         )
+        for posterior in comparison.posteriors.values():
+            posterior.data.attrs["problem_file"] = problem_file.name
         tables = outputs.written(lambda folder: ", ".join(map(str, write_tables(comparison, folder))))
         page = outputs.written(lambda folder: comparison.report(folder / "compare.html", title))
     typer.echo(f"\n{comparison}\n")

@@ -81,8 +81,10 @@ def _interrupted() -> int:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    from ..results.file_words import in_file_words
+
     if issubclass(category, OrthocalWarning):
-        print(f"note: {message}", file=sys.stderr, flush=True)
+        print(f"note: {in_file_words(str(message))}", file=sys.stderr, flush=True)
 
 
 def _say(message: str, code: int = 1) -> int:

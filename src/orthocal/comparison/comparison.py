@@ -23,6 +23,7 @@ from .by_group import group_scores
 from .fits import Scored, prepared, run_methods
 from .folds import Split, held_groups, split_groups, split_rows
 from .left_out import output_folds, with_output_priors
+from .said_once import said_once
 from .tables import Compared
 from .words import assumptions, labelled, remarks
 
@@ -163,7 +164,7 @@ def compare(
         seed = int(np.random.SeedSequence().generate_state(1)[0])
     options = {"chains": chains, "warmup": warmup, "progress": False}
     # one BLAS thread: the result must not depend on their number
-    with one_blas_thread(), progress_shown(progress):
+    with one_blas_thread(), progress_shown(progress), said_once():
         preparation = prepared(problem)
         splits = _splits(problem, folds, held, seed)
         fits = run_methods(problem, chosen, splits, seed, {**options, "draws": draws}, {**options, "draws": short})

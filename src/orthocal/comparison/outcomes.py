@@ -13,6 +13,7 @@ from ..errors import InputError, OrthocalError
 from ..methods import Method
 from ..problem.problem import Problem
 from ..results.posterior import Posterior
+from .said_once import said_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,10 +84,11 @@ def compare_outcomes(problem: Problem, method: str | Method = "gp", **options: A
         # one seed for all fits, so that the comparison can be repeated
         options["seed"] = int(np.random.SeedSequence().generate_state(1)[0])
     posteriors, failures = {}, {}
-    for k, name in enumerate(names):
-        try:
-            posteriors[name] = calibrate(problem.outcome(k), method, **options)
-        except OrthocalError as error:
-            failures[name] = str(error)
-    posteriors[TOGETHER] = calibrate(problem, method, **options)
+    with said_once():
+        for k, name in enumerate(names):
+            try:
+                posteriors[name] = calibrate(problem.outcome(k), method, **options)
+            except OrthocalError as error:
+                failures[name] = str(error)
+        posteriors[TOGETHER] = calibrate(problem, method, **options)
     return OutcomeComparison(posteriors, failures)

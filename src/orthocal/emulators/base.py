@@ -8,6 +8,7 @@ of runs, and outputs of the predictions. ``Foreign`` makes a regressor of any ob
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import ClassVar, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -197,6 +198,15 @@ class Emulator:
     def outside(self, theta: ArrayLike) -> BoolArray:
         """Which of theta (c, p) have no runs nearby: outside of their box, in a gap, or far from all of them."""
         return self._nearness.outside(np.atleast_2d(as_floats(theta, "theta")))
+
+    def outside_x(self, x: ArrayLike) -> BoolArray:
+        """The same for points x (m, d): which have no points of the runs nearby."""
+        return self._x_nearness.outside(self._points(x))
+
+    @cached_property
+    def _x_nearness(self) -> Nearness:
+        x = self.runs.x
+        return Nearness(np.unique(np.vstack(x) if isinstance(x, tuple) else x, axis=0))
 
     def mean(self, x: Array, theta: Array) -> Array:
         """f_hat, (m, q)."""

@@ -13,10 +13,12 @@ from ..problem.noise import NoiseSource
 from ..projection import ProjectionKind
 from .coverage import domain_findings
 from .emulated import emulator_findings
+from .file_words import for_a_file
 from .mixing import ESS_LIMIT, mixing
 from .notes import Notes
 from .outcome_findings import errors_in_x, impossible_observations
 from .outputs import output_findings
+from .prior_conflict import conflict
 from .record import Record
 from .residuals import FALSE_ALARM, misfits
 from .simulator_findings import gradient_error, simulator_work
@@ -60,6 +62,7 @@ def findings(record: Record) -> Findings:
         mixing,
         _theta_step,
         identified,
+        conflict,
         allowed,
         _curvature,
         _noise,
@@ -72,7 +75,8 @@ def findings(record: Record) -> Findings:
         domain_findings,
     )
     notes = record.notes
-    return Findings([finding for part in parts for finding in part(record, notes)])
+    found = [finding for part in parts for finding in part(record, notes)]
+    return Findings(for_a_file(found) if record.problem_file else found)
 
 
 def _orthogonality(record: Record, notes: Notes) -> Iterator[Finding]:
@@ -267,9 +271,9 @@ def _theta_step(record: Record, notes: Notes) -> Iterator[Finding]:
 
 
 def _curvature(record: Record, notes: Notes) -> Iterator[Finding]:
-    factors = notes.curvature_factors
-    if factors is None:
+    if notes.curvature_factors is None:
         return
+    factors, least = np.array(notes.curvature_factors), np.log1p(CURVATURE_LIMITS[0])
     change = float(np.max(np.abs(np.log(factors))))
     advice = 'take the joint projection, which knows the curvature: method="gp", or oc.methods.Joint with this prior'
     if np.isnan(change):
@@ -277,11 +281,20 @@ def _curvature(record: Record, notes: Notes) -> Iterator[Finding]:
         yield Finding("problem", "curvature", message, advice)
         return
     words = ", ".join(f"{name} {one:.2f}" for name, one in zip(record.parameter_names, factors, strict=True))
-    if change < np.log1p(CURVATURE_LIMITS[0]):
+    if change < least:
         message = f"the simulator's curvature beside the bias hardly changes the sds (factors: {words})"
         yield Finding("fine", "curvature", message)
     else:
-        message = f"the simulator's curvature beside the bias is left out; with it, sds would be about: {words} times"
+        wrong = {"too short": factors > np.exp(least), "too long": factors < np.exp(-least)}
+        named = (
+            f"{how} for {', '.join(np.array(record.parameter_names)[which])}"
+            for how, which in wrong.items()
+            if which.any()
+        )
+        message = (
+            "the simulator's curvature beside the bias is left out; with it, the sds would be these times as large: "
+            f"{words}. Intervals are {' and '.join(named)}"
+        )
         yield Finding("note" if change < np.log1p(CURVATURE_LIMITS[1]) else "problem", "curvature", message, advice)
 
 
@@ -306,17 +319,17 @@ def _noise(record: Record, notes: Notes) -> Iterator[Finding]:
     observed = ~np.isnan(record.y)
     projected = record.projection in (ProjectionKind.FUNCTIONAL, ProjectionKind.FINITE)
     pattern = "" if record.without_inputs else ", without a pattern in x"
+    rate = f"of fits that are right, {FALSE_ALARM:.1%} would look like this"
     for misfit in misfits(record):
         scatter = f"{misfit.scatter:.2f} times the noise's standard deviation"
         if misfit.words:
             message = f"the residuals of {misfit.outcome} are not noise: {'; '.join(misfit.words)}"
-            rate = f"of fits that are right, {FALSE_ALARM:.1%} would look like this"
             advice = "noise_cov may be too small, or the bias prior too smooth"
             if projected:
                 advice = f'the bias was learnt given the best fit alone: take the joint projection, "gp"; else {advice}'
             yield Finding("problem", "noise", f"{message} ({rate})", advice)
-        elif misfit.scatter < 1 - 4 * np.sqrt(0.5 / misfit.cells):
-            message = f"the scatter of {misfit.outcome} around model + bias is {scatter}"
+        elif misfit.too_small:
+            message = f"the scatter of {misfit.outcome} around model + bias is {scatter} only ({rate})"
             yield Finding("problem", "noise", message, "noise_cov may be too large, or the bias prior too rough")
         else:
             yield Finding("fine", "noise", f"the scatter of {misfit.outcome} around model + bias is {scatter}{pattern}")

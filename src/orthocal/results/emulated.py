@@ -12,6 +12,8 @@ from .record import Record
 ERROR_LIMITS = 0.3, 1.0
 #: share of the draws without runs nearby that is a problem
 OUTSIDE_LIMIT = 0.2
+#: the same of the rows, or of the domain, without points of the runs nearby: worth a word, and a problem
+X_LIMITS = 0.02, 0.1
 
 
 def emulator_findings(record: Record, notes: Notes) -> Iterator[Finding]:
@@ -27,7 +29,11 @@ def emulator_findings(record: Record, notes: Notes) -> Iterator[Finding]:
         )
         advice = "add runs there (oc.next_runs), or restrict the priors to where runs are"
         yield Finding("note" if share < OUTSIDE_LIMIT else "problem", "emulator", message, advice)
+    yield from _over_x(notes)
     if notes.emulator_sd is None:
+        message = "it does not know its own error, and neither do the posterior and these checks"
+        advice = 'see its error at held-out runs (oc.compare_emulators), or take emulator "gp", which knows its own'
+        yield Finding("note", "emulator", message, advice)
         return
     message = f"its own standard deviation at the draws is {notes.emulator_sd:.2g} of the noise's"
     if notes.emulator_sd < ERROR_LIMITS[0] or notes.emulator_counted:
@@ -37,3 +43,16 @@ def emulator_findings(record: Record, notes: Notes) -> Iterator[Finding]:
         advice = "the posterior does not know of it: add runs (oc.next_runs), or take emulator_error=True"
         level: Level = "note" if notes.emulator_sd < ERROR_LIMITS[1] else "problem"
         yield Finding(level, "emulator", message, advice)
+
+
+def _over_x(notes: Notes) -> Iterator[Finding]:
+    if notes.outside_runs_x is None or max(notes.outside_runs_x) < X_LIMITS[0]:
+        return
+    rows, domain = notes.outside_runs_x
+    message = (
+        f"its runs have no points x near {rows:.0%} of the rows of the data, and {domain:.0%} of the domain: it "
+        "extrapolates over x there"
+    )
+    advice = "run the simulator at points x that cover data and domain, or give the domain that the runs cover"
+    level: Level = "note" if max(rows, domain) < X_LIMITS[1] else "problem"
+    yield Finding(level, "emulator", message, advice)

@@ -36,10 +36,14 @@ class Notes(RunNotes):
     emulator_sd, emulator_counted
         Root mean square of an emulator's own sd at the draws, in sds of the noise, where it has one; and whether the
         noise was given it.
+    outside_runs_x
+        Shares of the rows and of the domain whose x an emulator's runs have no points near to; None where unknown.
     on_bound
         Parameters whose best fit lies on a bound.
     misfit
-        The loss of the best fit, in units of what the noise alone would make of it.
+        The loss of the best fit, in units of what the noise alone would make of it: the sampled noise, where it was.
+    prior_tails
+        How improbable the priors make what the data say about each parameter, see ``results/prior_conflict.py``.
     noise_freedom, noise_remarks, noise_smooth
         Of noise that was estimated: degrees of freedom for each outcome, what was found in the data, and whether its
         differences between points are those of a function of x.
@@ -66,8 +70,10 @@ class Notes(RunNotes):
     outside_runs: float | None = None
     emulator_sd: float | None = None
     emulator_counted: bool = False
+    outside_runs_x: tuple[float, float] | None = None
     on_bound: tuple[str, ...] = ()
     misfit: float | None = None
+    prior_tails: tuple[float, ...] | None = None
     allowed_share: float | None = None
     on_edge: bool = False
     unfinished: bool = False
@@ -96,7 +102,8 @@ class Notes(RunNotes):
         stored.setdefault("remembers", "theta_memory" in stored)
         known = {one.name: stored[one.name] for one in fields(cls) if one.name in stored}
         known["noise_remarks"] = tuple(Finding(*one) for one in known.get("noise_remarks", ()))
-        for name in ("bias", "curvature_factors", "on_bound", "noise_freedom", "rivals"):
+        lists = "bias", "curvature_factors", "on_bound", "noise_freedom", "rivals", "prior_tails", "outside_runs_x"
+        for name in lists:
             if known.get(name) is not None:
                 known[name] = tuple(known[name])
         for name, kind in (("gradient_kind", GradientKind), ("noise_source", NoiseSource)):

@@ -236,6 +236,11 @@ class Record:
         return str(self.data.attrs.get("title", "Calibration report"))
 
     @property
+    def problem_file(self) -> str:
+        """The file that the command line was given; nothing where a program made the result."""
+        return str(self.data.attrs.get("problem_file", ""))
+
+    @property
     def curves(self) -> xr.Dataset | None:
         """Bands along the domain, where they have been computed; see ``results/curves.py``."""
         return self.data["curves"].to_dataset() if "curves" in self.data.children else None

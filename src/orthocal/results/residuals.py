@@ -1,7 +1,8 @@
 """Whether what a fit leaves over is noise: three tests of the residuals, for any method.
 
-Where the fit is right, a bias that follows the data makes residuals smaller and neighbours less alike, so that all
-three alarm less often than stated. They are one-sided against residuals that are too large, or alike where x is alike.
+Where the fit is right, a draw of model + bias is to the data what the truth is to them, so that the squares of its
+residuals in noise sds add up to chi squared; their mean over the draws scatters less. A bias that follows the data
+makes neighbours less alike. So all three alarm less often than stated.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ LEAST_ROWS = 8
 class Misfit(NamedTuple):
     """What is wrong with the residuals of one outcome, in words; ``words`` is empty where nothing is.
 
-    ``scatter`` is their root mean square around model + bias over the draws, in noise sds, and ``cells`` their number.
+    ``scatter`` is their root mean square around model + bias over the draws, in noise sds; ``too_small``, whether it
+    is less than noise is.
     """
 
     outcome: str
     scatter: float
     words: tuple[str, ...]
-    cells: int
+    too_small: bool
 
 
 def misfits(record: Record) -> Iterator[Misfit]:
@@ -56,7 +58,7 @@ def misfits(record: Record) -> Iterator[Misfit]:
             x = record.x[seen] / span
             tests += [_neighbours(x, left), _trend(x, left, record.input_names)]
         words = tuple(words for p_value, words in tests if p_value < FALSE_ALARM / 3)
-        yield Misfit(name, float(np.sqrt(square / count)), words, count)
+        yield Misfit(name, float(np.sqrt(square / count)), words, chi2.cdf(square, count) < FALSE_ALARM)
 
 
 def _all_together(scaled: Array) -> Misfit:
@@ -64,7 +66,8 @@ def _all_together(scaled: Array) -> Misfit:
     count = scaled.shape[2]
     square = float(np.mean(np.sum(scaled**2, axis=2)))
     p_value, words = _scatter(square, count)
-    return Misfit("all outputs", float(np.sqrt(square / count)), (words,) if p_value < FALSE_ALARM else (), count)
+    found = (words,) if p_value < FALSE_ALARM else ()
+    return Misfit("all outputs", float(np.sqrt(square / count)), found, chi2.cdf(square, count) < FALSE_ALARM)
 
 
 def _scatter(square: float, count: int) -> tuple[float, str]:
