@@ -138,7 +138,7 @@ def _notes(problem: Problem, drawn: Draws) -> Notes:
         emulator_counted=problem.emulator_error,
         on_bound=tuple(problem.parameters.on_bound(problem.theta_tilde)),
         misfit=_misfit(problem, drawn),
-        prior_tails=prior_tails(problem.parameters, drawn.theta),
+        prior_tails=prior_tails(problem),
         outside_runs_x=_outside_x(problem),
         allowed_share=problem.parameters.allowed_share,
         on_edge=problem.parameters.on_edge(problem.theta_tilde),

@@ -53,6 +53,7 @@ def _replicates(name: str, found: Regression, pure: PureError) -> Iterator[Findi
         advice = "repeated rows may share an error, or the real process is rough: give noise_cov if you know better"
         yield Finding("note", "replicates", message, advice)
     if pure.unevenness is not None and pure.unevenness < UNEVEN:
-        message = f"the scatter of {name} differs between replicated points (p = {pure.unevenness:.1g}, Levene's test)"
+        p_value = f"p = {pure.unevenness:.1g}, Bartlett's and Levene's tests"
+        message = f"the scatter of {name} differs between replicated points ({p_value})"
         advice = "give y_err, noise_cov=oc.VaryingNoise(), or oc.GroupNoise with a group for each kind of measurement"
         yield Finding("problem", "replicates", message, advice)

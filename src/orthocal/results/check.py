@@ -18,7 +18,7 @@ from .mixing import ESS_LIMIT, mixing
 from .notes import Notes
 from .outcome_findings import errors_in_x, impossible_observations
 from .outputs import output_findings
-from .prior_conflict import conflict
+from .prior_conflict import conflict, in_conflict
 from .record import Record
 from .residuals import FALSE_ALARM, misfits
 from .simulator_findings import gradient_error, simulator_work
@@ -200,7 +200,7 @@ def _minima(record: Record, notes: Notes) -> Iterator[Finding]:
             "the noise may be far too small, or the search may have failed: give noise_cov, or more starts; a "
             "simulator that is so wrong says little",
         )
-    yield from _held(record)
+    yield from _held(record, notes)
     close = np.flatnonzero(losses[1:] - losses[0] < 1e-3 * max(losses[0], 1e-300)) + 1
     nearest = min(notes.rivals, default=np.inf)
     if nearest < RIVAL_LIMITS[1] and not close.size:
@@ -233,12 +233,13 @@ def _minima(record: Record, notes: Notes) -> Iterator[Finding]:
         yield Finding("fine", "best fit", "every start of the search led to the same minimum")
 
 
-def _held(record: Record) -> Iterator[Finding]:
-    """Parameters that the prior keeps away from where least squares alone would have them."""
+def _held(record: Record, notes: Notes) -> Iterator[Finding]:
+    """Parameters that the prior keeps away from where least squares alone would have them, though nothing is sure."""
     if not record.has("constant_data", "least_squares"):
         return
     alone, best = record.constant("least_squares"), record.constant("theta_tilde")
     away = np.abs(alone - best) / record.support.spread
+    away[in_conflict(record, notes)] = 0.0
     held = [
         f"{name} at {value:.4g} ({far:.1f} prior sds from the best fit)"
         for name, value, far in zip(record.parameter_names, alone, away, strict=True)

@@ -1,12 +1,13 @@
 """Whether priors and data contradict each other, as where one of them is in other units.
 
-Where the prior is right, the posterior mean m of a parameter scatters around the prior's middle c with the variance
-s0^2 - s^2, the prior's less the posterior's, which is exact where all is Gaussian. So
+Where the prior is right, the least-squares theta of the data alone scatters around the prior's middle c with the
+variance s0^2 + s^2, the prior's and its own, which is exact where all is Gaussian. So
 
-    t = c + (m - c) / sqrt(1 - s^2 / s0^2)
+    t = c + (theta_ls - c) s0 / sqrt(s0^2 + s^2)
 
 is a draw of the prior, and the share of the prior whose density is less than at t is the p-value (Evans and Moshonov,
-Bayesian Analysis 2006). A uniform prior contradicts nothing within its bounds, and bounds are a finding of their own.
+Bayesian Analysis 2006). The posterior would not do: where a prior is wrong and sure, it is the prior. A uniform prior
+contradicts nothing within its bounds, and bounds are a finding of their own.
 """
 
 from __future__ import annotations
@@ -16,26 +17,30 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..arrays import Array
+from ..errors import OrthocalError
 from ..findings import Finding
-from ..problem.parameters import Parameters
+from ..problem.best_fit import row_weights
+from ..problem.problem import Problem
 from .notes import Notes
 from .record import Record
 
 #: probability that a prior that is right is called a contradiction
 FALSE_ALARM = 0.001
 #: values of the prior that the density is compared with
-COMPARED = 4000
-#: where the data take less than this share of the prior's variance away, chance would be divided by next to nothing
-LEAST_LEARNT = 0.05
+COMPARED = 8000
 
 
-def prior_tails(parameters: Parameters, theta: Array) -> tuple[float, ...]:
-    """The p-value of each parameter's prior, one for all parameters of a joint prior, from draws (c, s, p)."""
-    flat = theta.reshape(-1, theta.shape[-1])
-    learnt = np.clip(1 - (flat.std(axis=0) / parameters.spread) ** 2, LEAST_LEARNT, 1.0)
-    away = (flat.mean(axis=0) - parameters.median) / np.sqrt(learnt)
-    # what is scaled up may pass a bound, where there is no density to compare
-    drawn = parameters.clipped(parameters.median + away, 1e-4)
+def prior_tails(problem: Problem) -> tuple[float, ...] | None:
+    """The p-value of each parameter's prior, one for all parameters of a joint prior; None where it cannot be had."""
+    parameters, alone = problem.parameters, problem.loss_minima[0].theta
+    try:
+        own_var = _least_squares_var(problem, alone)
+    except (OrthocalError, np.linalg.LinAlgError):
+        # the simulator fails beside it, or does not answer to a parameter there
+        return None
+    shrunk = 1 / np.sqrt(1 + own_var / parameters.spread**2)
+    # on a bound there may be no density to compare
+    drawn = parameters.clipped(parameters.median + (alone - parameters.median) * shrunk, 1e-4)
     rng, tails, start = np.random.default_rng(0), [], 0
     for block in parameters.blocks:
         width = len(block.median)
@@ -47,18 +52,32 @@ def prior_tails(parameters: Parameters, theta: Array) -> tuple[float, ...]:
     return tuple(tails)
 
 
+def _least_squares_var(problem: Problem, theta: Array) -> Array:
+    """diag A^-1 B A^-1, (p,), A = sum g' W g and B = sum g' W Sigma W g over the rows; more where the fit is worse."""
+    unit = problem.parameters.spread
+    gradient = problem.simulator.gradient(problem.data.x, theta) * unit
+    weighted = row_weights(problem.weight, problem.data.observed, problem.volumes) @ gradient
+    noise = problem.noise.cov if problem.noise.by_point is None else problem.noise.by_point
+    bread = np.linalg.inv(np.einsum("nqp,nqr->pr", gradient, weighted))
+    cov = bread @ np.einsum("nqp,nqr->pr", weighted, noise @ weighted) @ bread
+    # a bias shifts it too: by as much, at most, as if all that is left were noise
+    worse = problem.misfit * problem.loss_minima[0].loss / max(problem.minima[0].loss, 1e-300)
+    return np.asarray(np.diag(cov) * unit**2 * max(1.0, worse))
+
+
+def in_conflict(record: Record, notes: Notes) -> list[int]:
+    """The numbers of the parameters whose prior and data contradict each other."""
+    tails = notes.prior_tails or ()
+    return [j for j, tail in enumerate(tails) if tail < FALSE_ALARM]
+
+
 def conflict(record: Record, notes: Notes) -> Iterator[Finding]:
-    """Parameters whose posterior is where their prior has next to nothing."""
-    if notes.prior_tails is None:
-        return
-    middle, spread = record.constant("prior_median"), record.support.spread
-    mean = record.theta.mean(axis=(0, 1))
-    for j, name in enumerate(record.parameter_names):
-        if notes.prior_tails[j] < FALSE_ALARM:
-            far = abs(mean[j] - middle[j]) / spread[j]
-            message = (
-                f"the data want {name} = {mean[j]:.4g}, {far:.1f} prior sds from the prior's middle, {middle[j]:.4g}: "
-                f"they contradict each other (of priors that are right, {FALSE_ALARM:.1%} would look like this)"
-            )
-            advice = f"check the units of {name}, x and y first; then the prior, or the simulator"
-            yield Finding("problem", "prior of theta", message, advice)
+    """Parameters of which the data say what their prior all but excludes."""
+    middle, spread, alone = (record.constant(name) for name in ("prior_median", "prior_spread", "least_squares"))
+    for j in in_conflict(record, notes):
+        name, far = record.parameter_names[j], abs(alone[j] - middle[j]) / spread[j]
+        where = f"{name} = {alone[j]:.4g}, {far:.3g} prior sds from the middle of its prior, {middle[j]:.4g}"
+        rate = f"of priors that are right, {FALSE_ALARM:.1%} would look like this"
+        message = f"the data alone give {where}: they contradict each other ({rate})"
+        advice = f"check the units of {name}, x and y first; then the prior, or the simulator"
+        yield Finding("problem", "prior of theta", message, advice)
