@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from emulator_cases import HIGH, LOW, QUICK, Nearest, one_outcome, problem_with, simulate, table
-from scipy.stats import uniform
+from scipy.stats import norm, uniform
 
 import orthocal as oc
 from orthocal.errors import InputError, OrthocalWarning
@@ -67,3 +67,26 @@ def test_draws_outside_of_the_runs_are_reported():
     with pytest.warns(OrthocalWarning, match="have no runs nearby"):
         posterior = oc.calibrate(problem_with(oc.emulate(part, "gp")), draws=100, seed=1, progress=False)
     assert any(finding.topic == "emulator" and finding.level != "fine" for finding in posterior.check())
+
+
+@pytest.mark.parametrize(("end", "level"), [(1.0, None), (0.9, "note"), (0.7, "problem")])
+def test_x_outside_of_the_runs_is_said(end, level):
+    """The runs' points end before the data and the domain do."""
+    x, theta = np.linspace(0, end, 30), np.linspace(0, 4, 12)
+    runs = oc.RunTable(theta[:, None], theta[:, None] * x, x[:, None], parameter_names=["a"])
+    data = np.linspace(0, 1, 40)
+    y = 2 * data + 0.1 * np.random.default_rng(0).standard_normal(40)
+    problem = oc.Problem(data, y, oc.emulate(runs, "gp"), {"a": norm(2, 0.5)}, oc.Box(0, 1, nodes=40), 0.01, starts=2)
+    posterior = oc.calibrate(problem, "none", draws=20, chains=2, warmup=20, seed=1, progress=False)
+    found = [one.level for one in posterior.check() if "no points x near" in one.message]
+    assert found == ([level] if level else [])
+
+
+def test_an_emulator_that_does_not_know_its_error_says_so():
+    x, theta = np.linspace(0, 1, 10), np.linspace(0, 4, 12)
+    runs = oc.RunTable(theta[:, None], theta[:, None] * x, x[:, None], parameter_names=["a"])
+    problem = oc.Problem(
+        x, 2 * x, oc.emulate(runs, "forest"), {"a": norm(2, 0.5)}, oc.Box(0, 1, nodes=10), 0.01, starts=2
+    )
+    posterior = oc.calibrate(problem, "none", draws=20, chains=2, warmup=20, seed=1, progress=False)
+    assert any("does not know its own error" in one.message for one in posterior.check())

@@ -230,3 +230,51 @@ def test_a_simulator_that_is_not_a_function_of_x_is_a_problem(function, words):
     (one,) = (finding for finding in found.problems if finding.topic == "simulator")
     assert words in one.message
     assert "row by row" in one.advice
+
+
+def test_sampled_noise_is_what_a_misfit_is_compared_with():
+    """Without a bias the noise grows to what the simulator misses, however small the estimate is."""
+    x = np.linspace(0, 1, 30)
+    y = 10 * np.sin(6 * x) + 0.01 * np.random.default_rng(0).standard_normal(30)
+    problem = oc.Problem(
+        x, y, lambda x, t: t[0] * x, {"a": stats.norm(0, 5)}, oc.Box(0, 1, nodes=10), "sample", starts=2
+    )
+    assert problem.misfit > 10_000
+    posterior = short(problem, "none", draws=100)
+    assert posterior.record.notes.misfit < 3
+    assert "misses the data by" not in str(posterior.check())
+
+
+def test_noise_that_is_twice_too_large_is_found_with_30_rows():
+    rng = np.random.default_rng(4)
+    x = np.linspace(0, 1, 30)
+    for sd, wrong in ((0.05, True), (0.1, False)):
+        y = 2 * x + sd * rng.standard_normal(30)
+        problem = oc.Problem(
+            x, y, lambda x, t: t[0] * x, {"a": stats.norm(0, 5)}, oc.Box(0, 1, nodes=10), 0.01, starts=2
+        )
+        found = [
+            one
+            for one in short(problem, "none", draws=30).check().problems
+            if "noise_cov may be too large" in one.advice
+        ]
+        assert bool(found) == wrong
+
+
+@pytest.mark.parametrize(
+    ("factors", "words"),
+    [
+        ((1.4, 1.0), "a 1.40, b 1.00. Intervals are too short for a"),
+        ((0.7, 1.0), "a 0.70, b 1.00. Intervals are too long for a"),
+        ((0.7, 1.8), "a 0.70, b 1.80. Intervals are too short for b and too long for a"),
+    ],
+)
+def test_what_curvature_does_has_a_sign(factors, words):
+    x = np.linspace(0, 1, 20)
+    priors = {"a": stats.norm(0, 10), "b": stats.norm(0, 10)}
+    problem = oc.Problem(x, 2 * x, lambda x, t: t[0] * x + t[1], priors, oc.Box(0, 1, nodes=10), 0.01, starts=2)
+    posterior = short(problem, "none", draws=10)
+    notes = json.loads(posterior.data.attrs["notes"])
+    posterior.data.attrs["notes"] = json.dumps({**notes, "curvature_factors": factors})
+    (found,) = [one for one in posterior.check() if one.topic == "curvature"]
+    assert found.message.endswith(words)

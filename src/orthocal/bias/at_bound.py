@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..findings import Finding
+from ..findings import Finding, Level
 from ..regression.gaussian_process import Hyperparameters
 
 
@@ -40,8 +40,10 @@ def bound_findings(findings: dict[str, Any]) -> Iterator[Finding]:
         which = f"its length-scale along input {number}" if number != name else "its sd"
         value = findings["sd"] if number == name else findings["lengthscale"][int(number) - 1]
         meaning, advice = _MEANINGS.get(end, ("", ""))
+        # a bias that needs no more than a straight line is nothing to worry about
+        level: Level = "fine" if end == "longest" else "note"
         message = f"the search for {which} ended at the {end} that is looked for, {value:.3g}"
-        yield Finding("note", "bias prior", f"{message}{meaning}", advice)
+        yield Finding(level, "bias prior", f"{message}{meaning}", advice)
 
 
 #: what each end means, and what to do

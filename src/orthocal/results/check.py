@@ -234,20 +234,20 @@ def _minima(record: Record, notes: Notes) -> Iterator[Finding]:
 
 
 def _held(record: Record, notes: Notes) -> Iterator[Finding]:
-    """Parameters that the prior keeps away from where least squares alone would have them, though nothing is sure."""
+    """Parameters that the prior keeps away from where least squares alone would have them."""
     if not record.has("constant_data", "least_squares"):
         return
     alone, best = record.constant("least_squares"), record.constant("theta_tilde")
     away = np.abs(alone - best) / record.support.spread
-    away[in_conflict(record, notes)] = 0.0
     held = [
         f"{name} at {value:.4g} ({far:.1f} prior sds from the best fit)"
         for name, value, far in zip(record.parameter_names, alone, away, strict=True)
         if far > HELD_LIMIT
     ]
     if held:
-        message = f"without the priors, least squares would have {', '.join(held)}: there the data say little"
-        yield Finding("note", "best fit", message)
+        # else they say what is a finding of its own
+        little = "" if in_conflict(notes) else ": there the data say little"
+        yield Finding("note", "best fit", f"without the priors, least squares would have {', '.join(held)}{little}")
 
 
 def _theta_step(record: Record, notes: Notes) -> Iterator[Finding]:
