@@ -19,15 +19,24 @@ def line(prior, truth=2.0, sd=0.1, unit=1.0, rng=None):
 
 def test_the_p_value_is_that_of_the_normal_law():
     """z = (theta_ls - c) / sqrt(s0^2 + s^2), with the weights of the rows 1: written without the package."""
-    problem = line(stats.norm(1.0, 0.4))
+    problem = line(stats.norm(1.95, 0.03))
     weight = problem.volumes * len(X)
     y = problem.data.y[:, 0]
     best = np.sum(weight * X * y) / np.sum(weight * X**2)
     var = 0.01 * np.sum((weight * X) ** 2) / np.sum(weight * X**2) ** 2
     worse = max(1.0, np.mean(weight * (y - best * X) ** 2) / 0.01)
-    z = (best - 1.0) / np.sqrt(0.16 + worse * var)
-    # a share of 8000 values
-    assert prior_tails(problem) == pytest.approx([2 * stats.norm.sf(abs(z))], abs=4 * np.sqrt(0.02 / 8000))
+    z, alone = (best - 1.95) / np.sqrt(0.03**2 + worse * var), (best - 1.95) / 0.03
+    # a share of 8000 values, four standard errors; without least squares' own variance it would be another
+    error = 4 * np.sqrt(0.25 / 8000)
+    assert prior_tails(problem) == pytest.approx([2 * stats.norm.sf(abs(z))], abs=error)
+    assert abs(2 * stats.norm.sf(abs(alone)) - 2 * stats.norm.sf(abs(z))) > error
+
+
+def test_a_simulator_that_answers_to_a_sum_only_has_no_p_value():
+    priors = {"a": stats.norm(50, 0.1), "b": stats.norm(50, 0.1)}
+    domain = oc.Box(0, 1, nodes=20)
+    problem = oc.Problem(X, 2 * X, lambda x, t: (t[0] + t[1]) * x, priors, domain, noise_cov=0.01, starts=2)
+    assert prior_tails(problem) is None
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])

@@ -28,15 +28,19 @@ from .record import Record
 FALSE_ALARM = 0.001
 #: values of the prior that the density is compared with
 COMPARED = 8000
+#: the least eigenvalue of the data's information, beside the largest, in prior sds, whose inverse is more than rounding
+LEAST_INFORMATION = 1e-10
 
 
 def prior_tails(problem: Problem) -> tuple[float, ...] | None:
     """The p-value of each parameter's prior, one for all parameters of a joint prior; None where it cannot be had."""
     parameters, alone = problem.parameters, problem.loss_minima[0].theta
+    if parameters.flat:
+        return (1.0,) * parameters.p
     try:
         own_var = _least_squares_var(problem, alone)
     except (OrthocalError, np.linalg.LinAlgError):
-        # the simulator fails beside it, or does not answer to a parameter there
+        # the simulator fails beside it, or answers to a combination of parameters only
         return None
     shrunk = 1 / np.sqrt(1 + own_var / parameters.spread**2)
     # on a bound there may be no density to compare
@@ -58,7 +62,11 @@ def _least_squares_var(problem: Problem, theta: Array) -> Array:
     gradient = problem.simulator.gradient(problem.data.x, theta) * unit
     weighted = row_weights(problem.weight, problem.data.observed, problem.volumes) @ gradient
     noise = problem.noise.cov if problem.noise.by_point is None else problem.noise.by_point
-    bread = np.linalg.inv(np.einsum("nqp,nqr->pr", gradient, weighted))
+    gram = np.einsum("nqp,nqr->pr", gradient, weighted)
+    values = np.linalg.eigvalsh(gram)
+    if not values[0] > LEAST_INFORMATION * values[-1]:
+        raise np.linalg.LinAlgError
+    bread = np.linalg.inv(gram)
     cov = bread @ np.einsum("nqp,nqr->pr", weighted, noise @ weighted) @ bread
     # a bias shifts it too: by as much, at most, as if all that is left were noise
     worse = problem.misfit * problem.loss_minima[0].loss / max(problem.minima[0].loss, 1e-300)
