@@ -117,10 +117,10 @@ def runs_of(world, count, x, reach=3.0):
     return oc.RunTable(theta, output, x, parameter_names=list(world.priors))
 
 
-def emulated(rng, count=60, kind="gp", x=None, reach=3.5, **changes):
-    world = World(rng, p=int(rng.integers(1, 3)), d=1, **changes)
+def emulated(rng, count=60, x=None, reach=3.5, p=None):
+    world = World(rng, p=p or int(rng.integers(1, 3)), d=1)
     grid = np.linspace(0, 1, 15)[:, None] if x is None else x
-    return Case(world.problem(simulator=oc.emulate(runs_of(world, count, grid, reach), kind)))
+    return Case(world.problem(simulator=oc.emulate(runs_of(world, count, grid, reach), "gp")))
 
 
 def outputs(rng, q=8, rows=12, missed=0.0, noise_cov="estimate"):
@@ -197,7 +197,7 @@ def _fails(rng):
 
 def _edge(rng):
     world = World(rng, p=2, d=1)
-    return Case(world.problem(constraint=f"t0 < {(world.star[0] - 0.02) * world.unit[0]:.17g}"))
+    return Case(world.problem(constraint=f"t0 < {(world.star[0] - 0.1) * world.unit[0]:.17g}"), "none")
 
 
 def _curved(rng, size=0.35):
@@ -330,7 +330,7 @@ SPEAKING: dict[str, Maker] = {
     ),
     "theta outside of the runs": lambda rng: emulated(rng, reach=0.3),
     "x outside of the runs": lambda rng: emulated(rng, x=np.linspace(0, 0.6, 12)[:, None]),
-    "emulator's own error": lambda rng: emulated(rng, count=5),
+    "emulator's own error": lambda rng: emulated(rng, count=5, p=2),
     "domain without data": lambda rng: Case(line(rng, domain=oc.Box(0, 1.5, nodes=NODES))),
     "bias prior: smallest sd": lambda rng: Case(line(rng, noise_sd=0.07)),
     "bias prior: shortest length-scale": lambda rng: Case(line(rng, sd=0.01, noise_sd=0.1)),
