@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import warnings
-from dataclasses import replace
-from functools import reduce
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .arrays import Array
 from .errors import InputError, OrthocalError, OrthocalWarning
+from .execution.checkpoint_file import Checkpoint, CheckpointFile
 from .execution.clock import Clock, Spent
+from .execution.keeping import Keeper, kept_by
 from .machine.threads import one_blas_thread
 from .methods import Draws, Method, Plan
 from .methods.merging import run_merged
 from .methods.outputs import method_for
+from .problem.fingerprint import fingerprint
 from .problem.problem import Problem
 from .progress import progress_shown
 from .projection import ProjectionKind
@@ -41,6 +49,7 @@ def calibrate(
     seed: int | None = None,
     warmup: int = 200,
     progress: bool = True,
+    checkpoint: str | Path | Checkpoint | None = None,
 ) -> Posterior:
     """Calibrate the simulator of ``problem``.
 
@@ -56,30 +65,87 @@ def calibrate(
         the results.
     progress
         Show a progress bar on a terminal if the run takes longer than a second.
+    checkpoint
+        A file that keeps the run while it is under way: after whatever ended it, the same call goes on from there, and
+        its draws are those of a run that was not ended, bit for bit. A file of other work is an error. It stays when
+        the run is done; the same call with more ``draws`` then goes on.
     """
     if not isinstance(problem, Problem):
         raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem")
     chosen = method_for(problem, method)
     check_lengths(draws, chains, warmup, seed)
-    sequence = np.random.SeedSequence(seed)
-    plan = Plan(int(draws), int(warmup), [np.random.default_rng(one) for one in sequence.spawn(chains)])
-    work = _Work(problem)
-    # one BLAS thread: sums in another order would change the draws
-    with one_blas_thread(), progress_shown(progress):
-        drawn = run_merged(chosen, problem, plan)
-        work.end_of("sampling")
-        notes = _notes(problem, drawn)
-        work.end_of("checks")
-    notes = replace(notes, **work.done())
-    if notes.outside_runs is None:
-        _say_if_slow(notes)
-    else:
-        _say_if_outside(notes.outside_runs)
-    attributes = record.attributes(problem, chosen, drawn, notes, str(sequence.entropy), int(warmup))
-    posterior = Posterior(labelled(problem, drawn, attributes), problem.simulator, drawn.samplers)
-    if has_likelihood(posterior.record) and drawn.model.size <= MOST_KEPT:
-        _ = posterior.log_likelihood
-    return posterior
+    where = Checkpoint(Path(checkpoint)) if isinstance(checkpoint, str | Path) else checkpoint
+    return _Run(problem, chosen, int(chains), seed, int(warmup), progress, where).posterior(int(draws))
+
+
+@dataclass(frozen=True)
+class _Run:
+    """All that a calibration is given but the number of draws, of which there may be more later."""
+
+    problem: Problem
+    method: Method
+    chains: int
+    seed: int | None
+    warmup: int
+    progress: bool
+    checkpoint: Checkpoint | None
+
+    def posterior(self, draws: int, known: Keeper | None = None) -> Posterior:
+        """``known`` is where a run with fewer draws ended."""
+        problem, work = self.problem, _Work(self.problem)
+        entropy = self.seed if self.seed is not None else int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+        # one BLAS thread: sums in another order would change the draws
+        with (
+            one_blas_thread(),
+            progress_shown(self.progress),
+            self._kept(entropy, known) as keeper,
+        ):
+            entropy = keeper.seed if isinstance(keeper, CheckpointFile) else entropy
+            spawned = np.random.SeedSequence(entropy).spawn(self.chains)
+            plan = Plan(draws, self.warmup, [np.random.default_rng(one) for one in spawned])
+            drawn = run_merged(self.method, problem, plan)
+            work.end_of("sampling")
+            notes = _notes(problem, drawn)
+            work.end_of("checks")
+        notes = replace(notes, **work.done())
+        _say_what_is_odd(notes)
+        attributes = record.attributes(problem, self.method, drawn, notes, str(entropy), self.warmup)
+        again = replace(self, seed=entropy)
+        more: Callable[[int], Posterior] = partial(again.posterior, known=keeper)
+        posterior = Posterior(labelled(problem, drawn, attributes), problem.simulator, drawn.samplers, more=more)
+        if has_likelihood(posterior.record) and drawn.model.size <= MOST_KEPT:
+            _ = posterior.log_likelihood
+        return posterior
+
+    @contextmanager
+    def _kept(self, seed: int, known: Keeper | None) -> Iterator[Keeper]:
+        """Where the run is kept: in memory, or in a file until the run ends."""
+        if self.checkpoint is None:
+            keeper = Keeper() if known is None else known.again()
+            with kept_by(keeper):
+                yield keeper
+            return
+        file = CheckpointFile(self.checkpoint, self._work, seed, self.seed is not None)
+        try:
+            with kept_by(file):
+                yield file
+        except KeyboardInterrupt as stop:
+            words = file.words
+            if not words:
+                raise
+            raise type(stop)(words) from None
+        finally:
+            file.close()
+
+    def _work(self) -> dict[str, str]:
+        """Which work it is."""
+        return {
+            "version of orthocal": version("orthocal"),
+            "method": json.dumps(self.method.describe()),
+            "number of chains": str(self.chains),
+            "warmup": str(self.warmup),
+            **fingerprint(self.problem),
+        }
 
 
 def check_lengths(draws: int, chains: int, warmup: int, seed: int | None) -> None:
@@ -186,6 +252,13 @@ def _outside_x(problem: Problem) -> tuple[float, float] | None:
     return float(np.mean(outside(problem.data.x))), float(problem.rule.weights[at_nodes].sum())
 
 
+def _say_what_is_odd(notes: Notes) -> None:
+    if notes.outside_runs is None:
+        _say_if_slow(notes)
+    else:
+        _say_if_outside(notes.outside_runs)
+
+
 def _say_if_slow(work: Notes) -> None:
     if work.seconds > 10 and work.simulator_seconds > 0.5 * work.seconds:
         each = 1000 * work.simulator_seconds / work.simulator_calls
@@ -194,7 +267,7 @@ def _say_if_slow(work: Notes) -> None:
             f"{work.simulator_seconds / work.seconds:.0%} of the {work.seconds:.0f} s: an emulator, a cheap "
             "stand-in fitted to a table of runs and given as the simulator, would take this time away",
             OrthocalWarning,
-            stacklevel=3,
+            stacklevel=5,
         )
 
 
@@ -238,5 +311,5 @@ def _say_if_outside(share: float) -> None:
             f"{share:.0%} of the draws of theta have no runs nearby, and the emulator extrapolates: add runs there "
             "(oc.next_runs), or restrict the priors to where runs are",
             OrthocalWarning,
-            stacklevel=3,
+            stacklevel=5,
         )

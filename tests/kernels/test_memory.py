@@ -29,13 +29,13 @@ def test_the_centre_knows_the_noise_of_each_chain():
     offset = rng.standard_normal((CHAINS, N, 2)) + 2 * slopes
     root = rng.standard_normal((CHAINS, 2, 2))
     precision = root @ root.swapaxes(1, 2) + 0.1 * np.eye(2)
-    centre = Centre(model, np.array([2.0]))(Conditional(model, offset, precision[:, None]))
+    centre = Centre.at(model, np.array([2.0]))(Conditional(model, offset, precision[:, None]))
     for c in range(CHAINS):
         weighted = slopes @ precision[c]
         exact = np.sum(weighted * offset[c]) / np.sum(weighted * slopes)
         np.testing.assert_allclose(centre[c], exact, rtol=1e-6)
     # with the noise that the chains began with it is another one
-    assert np.abs(Centre(model, np.array([2.0]))(Conditional(model, offset)) - centre).min() > 1e-3
+    assert np.abs(Centre.at(model, np.array([2.0]))(Conditional(model, offset)) - centre).min() > 1e-3
 
 
 def test_exact_draws_remember_nothing_and_one_small_step_does():

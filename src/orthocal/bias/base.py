@@ -108,6 +108,13 @@ class ScalesNoise(Protocol):
     takes_noise_scale: bool
 
 
+@runtime_checkable
+class Traced(Protocol):
+    """A sampler that notes for its findings how each draw went: a chain that goes on needs these notes."""
+
+    trace: list[Any]
+
+
 def scales_noise(sampler: BiasSampler) -> bool:
     """Whether a sampler can be used with sampled noise."""
     return isinstance(sampler, ScalesNoise) and sampler.takes_noise_scale

@@ -161,7 +161,7 @@ class BNNSampler(ChainwiseSampler):
         self._inputs, self._n = self._scaled(np.vstack([x, nodes])), len(x)
         self._noise_sd = np.sqrt(noise_var)
         #: of each draw: log p(hidden | y), acceptance and step of all chains
-        self._trace: list[tuple[Array, Array, Array]] = []
+        self.trace: list[tuple[Array, Array, Array]] = []
         s = prior.weight_sd
         #: prior sds of the hidden weights, (q,); a layer without inputs has no matrix to scale
         self.hidden_scales: Array = np.concatenate(
@@ -192,13 +192,13 @@ class BNNSampler(ChainwiseSampler):
         # in units of the noise the density is that of a ridge regression with penalty 1
         response = residual / self._noise_sd
         if state is None:
-            self._trace.clear()
+            self.trace.clear()
             hidden, step = self._start(rngs, response)
         else:
             hidden, step = state.hidden, state.step
         for _ in range(self.prior.trajectories):
             hidden, acceptance, density = self._trajectory(rngs, hidden, step, response)
-        self._trace.append((density, acceptance, step))
+        self.trace.append((density, acceptance, step))
         network = Network(hidden, self._output(rngs, hidden, response), step)
         return network, self._values(self.record(network)["weights"], self._inputs)
 
@@ -233,7 +233,7 @@ class BNNSampler(ChainwiseSampler):
         Of all the chains: the lowest mean acceptance, the smallest step, and the R-hat of log p(hidden | y) between
         the halves of the chains. The weights themselves would not do: units can change places.
         """
-        trace = self._trace[len(self._trace) // 2 :]
+        trace = self.trace[len(self.trace) // 2 :]
         half = len(trace) // 2
         if half < 2:
             return {}

@@ -19,7 +19,7 @@ from scipy.spatial import cKDTree
 from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError
 from ..problem.noise import Noise, NoiseSource
-from .base import BiasPrior, BiasSampler, Setting, scales_noise
+from .base import BiasPrior, BiasSampler, Setting, Traced, scales_noise
 from .gp import GPSampler
 from .joint_gp import JointGP
 
@@ -134,6 +134,17 @@ class OutcomesBias:
         self._joint: JointGP | None = None
         if self._coupled and self.gaussian and JointGP.possible(self.processes):
             self._joint = self.joint()
+
+    @property
+    def traces(self) -> list[list[Any] | None]:
+        """What the samplers have noted of their draws, those that do."""
+        return [sampler.trace if isinstance(sampler, Traced) else None for sampler in self.samplers]
+
+    @traces.setter
+    def traces(self, traces: list[list[Any] | None]) -> None:
+        for sampler, trace in zip(self.samplers, traces, strict=True):
+            if isinstance(sampler, Traced) and trace is not None:
+                sampler.trace[:] = trace
 
     @property
     def processes(self) -> list[GPSampler]:

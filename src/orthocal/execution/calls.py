@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, NamedTuple
 from weakref import finalize
 
 from ..arrays import Array
 from ..errors import SimulatorError, where_raised
 from .clock import cpu_seconds
+from .keeping import VALUES, keeper
 from .processes import ProcessWorkers
 from .work import Lost, Settled, Work
 
@@ -29,11 +31,12 @@ class Call(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a call gave: whatever the function returned, or the kind and the text of its error; its CPU seconds."""
+    """What a call gave: whatever the function returned, or the kind and the text of its error; CPU and wall seconds."""
 
     output: Any
     error: tuple[str, str] | None = None
     cpu: float = 0.0
+    wall: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,12 @@ class _Caller:
     function: Callable[[Array, Array], Any]
 
     def __call__(self, call: Call) -> Answer:
-        started = cpu_seconds()
+        started, began = cpu_seconds(), perf_counter()
         try:
             answer = Answer(self.function(call.x, call.theta))
         except Exception as error:  # whatever the user's code raises is said where the call was asked for
             answer = Answer(None, (type(error).__name__, f"{error} ({where_raised(error)})"))
-        return answer._replace(cpu=cpu_seconds() - started)
+        return answer._replace(cpu=cpu_seconds() - started, wall=perf_counter() - began)
 
 
 class ParallelCalls:
@@ -86,16 +89,25 @@ class Answers:
 
     def __iter__(self) -> Iterator[tuple[int, Answer]]:
         answers: dict[int, Answer] = {}
+        kept = keeper()
 
         def keep(task: Call, result: Answer | Lost) -> bool:
             if isinstance(result, Lost):
                 raise SimulatorError(f"a call of the simulator at theta = {task.theta.tolist()}: {result.error}")
             answers[task.number] = result
+            if result.error is None:
+                kept.record(VALUES, task.x, task.theta, result.output, result.wall)
             return True
 
-        done = False
+        done, left = False, list[Call]()
         try:
-            for task in Settled(self._tasks, self._calls.open(), keep):
+            for task in self._tasks:
+                known = kept.known(VALUES, task.x, task.theta)
+                if known is None:
+                    left.append(task)
+                else:
+                    yield task.number, Answer(known)
+            for task in Settled(left, self._calls.open(), keep):
                 yield task.number, answers.pop(task.number)
             done = True
         finally:

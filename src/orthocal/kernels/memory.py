@@ -7,37 +7,28 @@ conditional and its squares and products.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..arrays import Array
 from .base import Conditional, ThetaModel
-from .laplace import linear_centre, linearised
+from .laplace import LaplaceTuning, linear_centre, linearised
 
 
-class Centre:
-    """The centre of Pi(theta | b*, y) for a simulator that is linearised at ``pivot``: a function of bias and noise."""
+class Centre(NamedTuple):
+    """The centre of Pi(theta | b*, y) for a linearised simulator: a function of bias and noise."""
 
-    def __init__(self, model: ThetaModel, pivot: Array) -> None:
-        self._tuning = linearised(model, pivot)
+    tuning: LaplaceTuning
+
+    @staticmethod
+    def at(model: ThetaModel, pivot: Array) -> Centre:
+        """For the simulator linearised at ``pivot`` (p,)."""
+        return Centre(linearised(model, pivot))
 
     def __call__(self, target: Conditional) -> Array:
         """(c, p)."""
-        return linear_centre(self._tuning, target)
-
-
-class Trace:
-    """Where the theta steps started, where they aimed at, and where they ended."""
-
-    def __init__(self) -> None:
-        self._steps: list[tuple[Array, Array, Array]] = []
-
-    def add(self, before: Array, after: Array, centre: Array) -> None:
-        """One step of all chains, each (c, p)."""
-        self._steps.append((before, after, centre))
-
-    def memory(self) -> float | None:
-        """How much of its start the theta step remembers; None where the draws are too few to tell."""
-        return memory(*(np.concatenate(parts) for parts in zip(*self._steps, strict=True)))
+        return linear_centre(self.tuning, target)
 
 
 def memory(before: Array, after: Array, centre: Array) -> float | None:

@@ -58,10 +58,14 @@ class AtNodes(NamedTuple):
 
 
 class Near(NamedTuple):
-    """The model of the simulator's expansion, which costs no call, and the expansion of the values at the nodes."""
+    """The model of the simulator's expansion, which costs no call, and the expansion of the values at the nodes.
+
+    ``whole`` is that of the model's outcomes and of these values, from which both are made.
+    """
 
     model: ThetaModel
     nodes: Expansion
+    whole: Expansion
 
 
 class DelayedTuning(NamedTuple):
@@ -125,6 +129,13 @@ class Delayed:
     def describe(self) -> dict[str, Any]:
         return {"kind": "delayed"}
 
+    def plain(self, tuning: DelayedTuning) -> tuple[Expansion, LaplaceTuning, Array, Array]:
+        """The tuning without its functions."""
+        return tuning.near.whole, tuning.inner, tuning.spread, tuning.root
+
+    def with_functions(self, plain: tuple[Expansion, LaplaceTuning, Array, Array], model: ThetaModel) -> DelayedTuning:
+        return DelayedTuning(self._near(model, plain[0]), *plain[1:])
+
     def _expanded(self, model: ThetaModel, near: Array, spread: Array) -> Near:
         """The expansion where there is room around ``near``; there itself, where the simulator fails in that room."""
         roomy, reach = with_room(model.parameters, near, spread)
@@ -156,7 +167,7 @@ class Delayed:
             gradient=lambda theta: (own.basis @ _slopes(own, theta[None])[0])[:, None],
             extra=lambda theta, outcomes: extra(_slopes(nodes, theta), outcomes),
         )
-        return Near(expanded_model, nodes)
+        return Near(expanded_model, nodes, found)
 
     def _tuned(self, near: Near, pivot: Array, starts: Array, spread: Array) -> DelayedTuning:
         """With proposals for the expansion's density, tried on it."""

@@ -17,7 +17,10 @@ GRADIENTS_A_TERM = 4
 
 
 class Gradients:
-    """T df/dtheta at the nodes, (m, q, p), remembered for the thetas that were asked for last."""
+    """T df/dtheta at the nodes, (m, q, p), remembered for the thetas that were asked for last.
+
+    What is ``known`` decides how second derivatives are found: it belongs to the state of a chain.
+    """
 
     def __init__(self, problem: Problem, chains: int) -> None:
         self._problem = problem
@@ -28,12 +31,12 @@ class Gradients:
         least = max(REMEMBERED, 4 * chains)
         wanted = max(least, 2 * GRADIENTS_A_TERM * (p + len(self._pairs)))
         self._most = max(least, min(wanted, MOST_NUMBERS // size))
-        self._known: dict[bytes, tuple[Array, Array]] = {}
+        self.known: dict[bytes, tuple[Array, Array]] = {}
 
     def at(self, theta: Array) -> Array:
         """For theta (p,); NaN where the simulator fails."""
         key = theta.tobytes()
-        found = self._known.pop(key, None)
+        found = self.known.pop(key, None)
         if found is None:
             try:
                 gradient = self._problem.whitened_gradient(self._problem.rule.nodes, theta)
@@ -42,9 +45,9 @@ class Gradients:
                 gradient = np.full(shape, np.nan)
             found = theta.copy(), gradient
         # the end of the line is for what was used last
-        self._known[key] = found
-        if len(self._known) > self._most:
-            del self._known[next(iter(self._known))]
+        self.known[key] = found
+        if len(self.known) > self._most:
+            del self.known[next(iter(self.known))]
         return found[1]
 
     def second_derivative(self, theta: Array, along: Array, root: Array) -> tuple[Array, float] | None:
@@ -52,7 +55,7 @@ class Gradients:
 
         By regression of the gradients that are known nearby on z and its products; None where they are too few.
         """
-        others = [one for one in self._known.values() if np.isfinite(one[1][0, 0, 0]) and not np.all(one[0] == theta)]
+        others = [one for one in self.known.values() if np.isfinite(one[1][0, 0, 0]) and not np.all(one[0] == theta)]
         p, terms = len(theta), len(theta) + len(self._pairs)
         if len(others) < GRADIENTS_A_TERM * terms:
             return None

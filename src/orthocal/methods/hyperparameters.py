@@ -6,7 +6,7 @@ noise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -186,6 +186,16 @@ class Walks:
         self.outcomes, self._rngs = outcomes, rngs
         self.each = [first_walk(outcome.sampler, outcome.prior) for outcome in outcomes]
         self.states = [[walk.start(rng) for walk in self.each] for rng in rngs]
+
+    @property
+    def places(self) -> tuple[list[list[HyperState]], list[tuple[Array, float]]]:
+        """Where the walks are, and the root and scale of each."""
+        return self.states, [(walk.root, walk.scale) for walk in self.each]
+
+    @places.setter
+    def places(self, places: tuple[list[list[HyperState]], list[tuple[Array, float]]]) -> None:
+        self.states, tuning = places
+        self.each = [replace(walk, root=own[0], scale=own[1]) for walk, own in zip(self.each, tuning, strict=True)]
 
     def move(self, residual: Array) -> Array:
         """Steps given the residual (c, q, n); the shares accepted, (c, q)."""

@@ -15,11 +15,11 @@ from ..bias import GP
 from ..kernels import Kernel
 from ..kernels.base import Conditional, ThetaModel, dispersed_starts
 from ..kernels.laplace import inner_steps
-from ..kernels.warmup import run_chains
+from ..kernels.warmup import Changing, run_chains
 from ..problem.problem import Problem
 from .base import Draws, Plan, RunNotes
 from .hyperparameters import HyperState, Walks, hyper_outcomes, require_separate_outcomes
-from .kept import Kept
+from .kept import KeptDraw, finished
 from .noise_sample import NoiseSampler
 
 
@@ -29,8 +29,10 @@ def sample_with_hyperparameters(problem: Problem, plan: Plan, prior: GP, kernel:
     return _Run(problem, plan, prior, kernel).draws()
 
 
-class _Run:
+class _Run(Changing):
     """One run of the sampler. The theta step sees an outcome as a row, whose cells are correlated by S_k."""
+
+    changing = ("_precision", "_tuning", "_state", "_walks.places", "_typical")
 
     def __init__(self, problem: Problem, plan: Plan, prior: GP, kernel: Kernel) -> None:
         self._problem, self._plan = problem, plan
@@ -38,7 +40,6 @@ class _Run:
         self._outcomes = hyper_outcomes(problem, prior, problem.data.x[:0])
         self._walks = Walks(self._outcomes, plan.rngs)
         self._precision = np.stack([self._precision_of(states) for states in self._walks.states])
-        self._drawn: list[Array] = []
         self._model = ThetaModel(
             problem.parameters,
             lambda theta: problem.whiten(problem.simulator.batch(problem.data.x, theta)).swapaxes(1, 2),
@@ -46,18 +47,18 @@ class _Run:
             self._precision_of([walk.state(walk.prior.mean) for walk in self._walks.each]),
         )
         tilde = problem.theta_tilde
-        self._kernel, self._kept = kernel, Kept(plan, problem)
+        self._kernel = kernel
         self._tuning = self._kernel.tune(self._model, tilde)
         self._state = self._model.state(dispersed_starts(self._model, tilde, plan.rngs))
 
     def draws(self) -> Draws:
-        run_chains(self, self._plan.warmup, self._plan.draws)
-        drawn = np.stack(self._drawn, axis=1)
+        kept = run_chains(self, self._plan.warmup, self._plan.draws, self._plan.rngs)
+        drawn = np.stack([log_values for _, log_values in kept], axis=1)
         for k, outcome in enumerate(self._outcomes):
             outcome.sampler.summarise(drawn[:, :, k], outcome.prior.free)
         samplers = [outcome.sampler for outcome in self._outcomes]
         notes = RunNotes(inner_steps(self._tuning), bias=tuple(sampler.findings() for sampler in samplers))
-        return self._kept.finish(samplers=samplers, notes=notes)
+        return finished(self._problem, [draw for draw, _ in kept], samplers=samplers, notes=notes)
 
     def step(self) -> tuple[Array, Array, Array, Array]:
         y = np.broadcast_to(self._y, self._state.model.shape)
@@ -90,10 +91,18 @@ class _Run:
             whole[k][np.ix_(rows, rows)] = cho_solve((state.lower, True), np.eye(len(rows)))
         return whole
 
-    def keep(self, s: int) -> None:
-        state, kept = self._state, self._kept
+    @property
+    def _typical(self) -> Array:
+        """What of the model is tuned."""
+        return self._model.precision
+
+    @_typical.setter
+    def _typical(self, precision: Array) -> None:
+        self._model = self._model._replace(precision=precision)
+
+    def kept(self) -> tuple[KeptDraw, Array]:
+        state, records = self._state, dict[str, Array]()
         residual, log_values = self._y - state.model, self._walks.log_values()
-        self._drawn.append(log_values)
         bias = np.empty_like(residual)
         # the state's own log_prior is that of theta: there is no other part of the density in it
         lp = state.log_prior.copy()
@@ -105,9 +114,9 @@ class _Run:
             for c, states in enumerate(self._walks.states):
                 lp[c] += self._walks.each[k].log_density(states[k], residual[c, k, outcome.points.informed])
             record, bias[:, k] = self._walks.draw_bias(k, residual[:, k])
-            kept.add_record({f"{name}_{k}": value for name, value in record.items()})
+            records |= {f"{name}_{k}": value for name, value in record.items()}
             stats |= outcome.named(k, log_values[:, k])
-        kept.add(s, state.theta, state.model.swapaxes(1, 2), bias.swapaxes(1, 2), lp=lp, **stats)
         precision = self._walks.noise_precision()
-        if precision is not None:
-            kept.add_other(noise_cov=NoiseSampler(self._problem.noise).covariance(precision))
+        noise = {} if precision is None else {"noise_cov": NoiseSampler(self._problem.noise).covariance(precision)}
+        model, bias = state.model.swapaxes(1, 2), bias.swapaxes(1, 2)
+        return KeptDraw.of(state.theta, model, bias, {"lp": lp, **stats}, records, noise), log_values

@@ -8,7 +8,7 @@ that depends on theta) is its ``extra``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,16 +19,28 @@ from ..errors import InputError
 from ..kernels import Kernel
 from ..kernels.base import Conditional, ThetaModel, at_middle, dispersed_starts
 from ..kernels.laplace import LaplaceTuning, inner_steps, linearised
-from ..kernels.warmup import run_chains
+from ..kernels.warmup import Changing, run_chains
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from .base import Draws, Plan, RunNotes
 from .fitted import fitted_bias
-from .kept import Kept
+from .gradients import Gradients
+from .kept import KeptDraw, finished
 
 #: beyond this many cells of y, the matrices of the marginal likelihood do not fit; with sampled noise there are new
 #: ones in every iteration, which cost their number cubed
 MOST_CELLS, MOST_SAMPLED = 6_000, 1_000
+
+
+@runtime_checkable
+class WithFunctions(Protocol):
+    """A kernel whose tuning holds functions: without them it can be stored, and they can be made anew."""
+
+    def plain(self, tuning: Any) -> Any:
+        """The tuning without them."""
+
+    def with_functions(self, plain: Any, model: ThetaModel) -> Any:
+        """The tuning again."""
 
 
 class DrawnBias(NamedTuple):
@@ -56,6 +68,8 @@ class Marginal(NamedTuple):
     kernel
         A theta step that knows ``extra`` better than the one that was asked for, for fixed noise: from the root M of
         the evidence, M'M = S^-1.
+    gradients
+        What ``extra`` and ``draw_bias`` remember of other theta, where they do.
     """
 
     evidence: Array | None
@@ -63,6 +77,7 @@ class Marginal(NamedTuple):
     extra: Callable[[Array, Array], Array] | None = None
     proposal_rows: Callable[[Array], Array] | None = None
     kernel: Callable[[Array], Kernel] | None = None
+    gradients: Gradients | None = None
 
 
 #: the marginal posterior given the rows' precision (n, q, q), or given that of the problem's noise
@@ -83,8 +98,10 @@ def gaussian_bias(problem: Problem, prior: GP, nodes: Array) -> OutcomesBias:
     return fitted_bias(prior, problem, nodes)
 
 
-class FixedNoiseRun:
+class FixedNoiseRun(Changing):
     """Draws of theta from its marginal posterior and of the bias given theta."""
+
+    changing = ("_state", "_plain_tuning", "_marginal.gradients.known")
 
     def __init__(
         self, problem: Problem, plan: Plan, marginal: Marginal, bias: OutcomesBias | None, kernel: Kernel
@@ -108,7 +125,7 @@ class FixedNoiseRun:
                 self._model = self._model._replace(extra=lambda theta, model: own(theta, self._residual(model)))
             self._offset = np.concatenate([self._root @ self._y.ravel(), np.zeros(cells)])[:, None]
         tilde = problem.theta_tilde
-        self._kernel, self._kept = kernel, Kept(plan, problem)
+        self._kernel = kernel
         if marginal.kernel is not None and self._root is not None:
             self._kernel = marginal.kernel(self._root)
         self._tuning = self._tuned(self._kernel.tune(self._model, tilde), tilde)
@@ -137,10 +154,10 @@ class FixedNoiseRun:
         )
 
     def draws(self, fields: dict[str, Any]) -> Draws:
-        run_chains(self, self._plan.warmup, self._plan.draws)
+        kept = run_chains(self, self._plan.warmup, self._plan.draws, self._plan.rngs)
         samplers = [] if self._bias is None else self._bias.samplers
         notes = RunNotes(inner_steps(self._tuning), bias=tuple(sampler.findings() for sampler in samplers))
-        return self._kept.finish(samplers=samplers, notes=notes, **fields)
+        return finished(self._problem, kept, samplers=samplers, notes=notes, **fields)
 
     def step(self) -> tuple[Array, Array]:
         self._state, self._info = self._kernel.step(self._plan.rngs, self._tuning, self._state, self._target)
@@ -151,12 +168,21 @@ class FixedNoiseRun:
         tuning = self._kernel.adapt(self._tuning, self._model, thetas, acceptance)
         self._tuning = at_middle(lambda pivot: self._tuned(tuning, pivot), self._problem.parameters, thetas)
 
-    def keep(self, s: int) -> None:
+    @property
+    def _plain_tuning(self) -> Any:
+        """Without functions, which cannot be stored."""
+        return self._kernel.plain(self._tuning) if isinstance(self._kernel, WithFunctions) else self._tuning
+
+    @_plain_tuning.setter
+    def _plain_tuning(self, plain: Any) -> None:
+        own = self._kernel
+        self._tuning = own.with_functions(plain, self._model) if isinstance(own, WithFunctions) else plain
+
+    def kept(self) -> KeptDraw:
         theta, residual = self._state.theta, self._residual(self._state.model)
         drawn = self._marginal.draw_bias(self._plan.rngs, theta, residual)
         stats = {"lp": self._info.log_density, "acceptance_rate": self._info.acceptance, **drawn.stats}
-        self._kept.add(s, theta, self._y - residual, drawn.bias, **stats)
-        self._kept.add_record(drawn.records)
+        return KeptDraw.of(theta, self._y - residual, drawn.bias, stats, drawn.records)
 
     def _tuned(self, tuning: Any, pivot: Array) -> Any:
         """The tuning with the proposal that knows ``extra``: its centre does not depend on the draws."""

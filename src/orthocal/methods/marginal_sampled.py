@@ -17,12 +17,12 @@ from ..errors import NonFiniteError
 from ..kernels import Kernel
 from ..kernels.base import Conditional, StepInfo, ThetaModel, ThetaState, dispersed_starts
 from ..kernels.laplace import LaplaceTuning, inner_steps, with_precision
-from ..kernels.warmup import run_chains
+from ..kernels.warmup import Changing, run_chains
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from .base import Draws, Plan, RunNotes
 from .group_noise import noise_sampler
-from .kept import Kept
+from .kept import KeptDraw, finished
 from .marginal import DrawnBias, FixedNoiseRun, Marginal, MarginalAt
 
 
@@ -35,8 +35,10 @@ def sample(
     return FixedNoiseRun(problem, plan, at(None), bias, kernel).draws(fields)
 
 
-class _Run:
+class _Run(Changing):
     """One run of the sampler; each chain has its own noise, and with it its own marginal posterior of theta."""
+
+    changing = ("_precision", "_tuning", "_states", "_gradients.known")
 
     def __init__(self, problem: Problem, plan: Plan, at: MarginalAt, bias: OutcomesBias | None, kernel: Kernel) -> None:
         self._problem, self._plan, self._at, self._bias, self._kernel = problem, plan, at, bias, kernel
@@ -45,16 +47,16 @@ class _Run:
         self._precision = self._noise.start(len(plan.rngs))
         tilde = problem.theta_tilde
         rows = self._rows(self._precision[0])
-        typical = self._model(at(rows), rows)
+        marginal = at(rows)
+        self._gradients, typical = marginal.gradients, self._model(marginal, rows)
         self._tuning = kernel.tune(typical, tilde)
         self._states = [typical.state(one[None]) for one in dispersed_starts(typical, tilde, plan.rngs)]
-        self._kept = Kept(plan, problem)
 
     def draws(self, fields: dict[str, Any]) -> Draws:
-        run_chains(self, self._plan.warmup, self._plan.draws)
+        kept = run_chains(self, self._plan.warmup, self._plan.draws, self._plan.rngs)
         samplers = [] if self._bias is None else self._bias.samplers
         notes = RunNotes(inner_steps(self._tuning), bias=tuple(sampler.findings() for sampler in samplers))
-        return self._kept.finish(samplers=samplers, notes=notes, **fields)
+        return finished(self._problem, kept, samplers=samplers, notes=notes, **fields)
 
     def step(self) -> tuple[Array, Array, Array]:
         each = [self._drawn(c) for c in range(len(self._states))]
@@ -72,16 +74,15 @@ class _Run:
         rows = self._rows(precision.mean(axis=(0, 1)))
         self._tuning = self._kernel.adapt(self._tuning, self._model(self._at(rows), rows), thetas, acceptance)
 
-    def keep(self, s: int) -> None:
+    def kept(self) -> KeptDraw:
         stats = {
             "lp": self._density,
             "acceptance_rate": self._acceptance,
             **_joined([d.stats for d in self._bias_drawn]),
         }
         bias = np.concatenate([drawn.bias for drawn in self._bias_drawn])
-        self._kept.add(s, self._theta(), self._y - self._residual(), bias, **stats)
-        self._kept.add_record(_joined([drawn.records for drawn in self._bias_drawn]))
-        self._kept.add_other(**self._noise.fields(self._precision))
+        records, others = _joined([drawn.records for drawn in self._bias_drawn]), self._noise.fields(self._precision)
+        return KeptDraw.of(self._theta(), self._y - self._residual(), bias, stats, records, others)
 
     def _drawn(self, c: int) -> tuple[DrawnBias, StepInfo]:
         """Steps (1) and (2) of one chain: its bias, and how theta moved."""

@@ -119,7 +119,7 @@ class _Constraint:
         """Theta's marginal posterior, with a theta step of its own where acceptance may be delayed."""
         evidence = self.joint.evidence_precision()
         kernel = self.kernel if delayed else None
-        return Marginal(evidence, self.draw_bias, self.log_density, self.proposal_rows, kernel)
+        return Marginal(evidence, self.draw_bias, self.log_density, self.proposal_rows, kernel, self._gradients)
 
     def kernel(self, root: Array) -> Delayed:
         """The theta step, for outcomes ``root`` f with f at their end."""

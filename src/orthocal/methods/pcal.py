@@ -16,7 +16,7 @@ from ..problem.problem import Problem
 from ..progress import progress_bar
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed
 from .fitted import fitted_bias
-from .kept import Kept
+from .kept import KeptDraw, finished
 from .noise_sample import NoiseSampler
 
 #: Gauss-Newton steps, and halvings of one, before a draw is taken as it is
@@ -52,7 +52,7 @@ class PCAL(ListedMethod):
         # an error about the parameters comes before any long work
         _ = problem.sensitivity
         process = fitted_bias(self._prior(), problem, problem.rule.nodes, process=True)
-        kept = Kept(plan, problem)
+        kept: list[KeptDraw] = []
         chains = len(plan.rngs)
         each = max(1, BATCH // chains)
         impossible: list[BoolArray] = []
@@ -66,12 +66,12 @@ class PCAL(ListedMethod):
             for s in range(count):
                 rows = slice(s * chains, (s + 1) * chains)
                 bias = drawn[rows, : problem.data.n] - model[rows]
-                lp, accepted = -0.5 * loss[rows], np.ones(chains)
-                kept.add(start + s, theta[rows], model[rows], bias, lp=lp, acceptance_rate=accepted)
-                kept.add_record({name: value[rows] for name, value in records.items()})
-                kept.add_other(**{name: value[rows] for name, value in others.items()})
+                stats = {"lp": -0.5 * loss[rows], "acceptance_rate": np.ones(chains)}
+                own, other = ({name: value[rows] for name, value in part.items()} for part in (records, others))
+                kept.append(KeptDraw.of(theta[rows], model[rows], bias, stats, own, other))
         notes = RunNotes(bias=tuple(sampler.findings() for sampler in process.samplers))
-        draws = kept.finish(samplers=process.samplers, notes=notes, nodes_drawn=True, drawn=Drawn.PROCESS)
+        rest = {"notes": notes, "nodes_drawn": True, "drawn": Drawn.PROCESS}
+        draws = finished(problem, kept, samplers=process.samplers, **rest)
         return only_possible(draws, np.concatenate(impossible, axis=1), plan.rngs)
 
     def words(self) -> str:

@@ -6,7 +6,7 @@ Each iteration: (1) b ~ Pi(b | theta, y); (2) b* = the projection of b; (3) thet
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,15 +18,15 @@ from ..errors import InputError
 from ..kernels import Kernel, Laplace
 from ..kernels.base import Conditional, ThetaModel, ThetaState, at_middle, dispersed_starts, require_kernel
 from ..kernels.laplace import LaplaceTuning
-from ..kernels.memory import Centre, Trace
-from ..kernels.warmup import run_chains
+from ..kernels.memory import Centre, memory
+from ..kernels.warmup import Changing, run_chains
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from ..projection import Projection, ProjectionKind, finite_projection, functional_projection
 from .base import CLOSEST, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .covariance import BiasCovariance, bias_covariance
 from .fitted import fitted_bias
-from .kept import Kept
+from .kept import KeptDraw, finished
 from .noise_sample import NoiseSampler
 
 
@@ -111,8 +111,18 @@ def _functional(problem: Problem) -> Projection:
     )
 
 
-class _Run:
+class _Kept(NamedTuple):
+    """A draw, and of its theta step where it started and where it aimed at, (c, p)."""
+
+    draw: KeptDraw
+    before: Array
+    centre: Array
+
+
+class _Run(Changing):
     """One run of the sampler, all chains at a time."""
+
+    changing = ("_bias_state", "_noise_precision", "_tuning", "_state", "_centre", "_bias.traces")
 
     def __init__(
         self,
@@ -140,19 +150,21 @@ class _Run:
         tilde = problem.theta_tilde
         self._tuning = method.kernel.tune(self._model, tilde)
         self._state = self._model.state(dispersed_starts(self._model, tilde, plan.rngs))
-        self._kept, self._trace, self._centre = Kept(plan, problem), Trace(), Centre(self._model, tilde)
+        self._centre = Centre.at(self._model, tilde)
 
     def draws(self) -> Draws:
-        run_chains(self, self._plan.warmup, self._plan.draws)
+        kept = run_chains(self, self._plan.warmup, self._plan.draws, self._plan.rngs)
+        steps = [(one.before, one.draw.theta, one.centre) for one in kept]
         tuning = self._tuning if isinstance(self._tuning, LaplaceTuning) else None
         notes = RunNotes(
             None if tuning is None else tuning.steps,
             None if tuning is None else tuning.refinements,
             remembers=True,
-            theta_memory=self._trace.memory(),
+            theta_memory=memory(*(np.concatenate(parts) for parts in zip(*steps, strict=True))),
             bias=tuple(sampler.findings() for sampler in self._bias.samplers),
         )
-        return self._kept.finish(samplers=self._bias.samplers, notes=notes, **self._projection_fields())
+        draws, samplers = [one.draw for one in kept], self._bias.samplers
+        return finished(self._problem, draws, samplers=samplers, notes=notes, **self._projection_fields())
 
     def step(self) -> tuple[Array, Array]:
         self._projected = self._projection.apply(self._draw_bias(self._state))
@@ -165,25 +177,22 @@ class _Run:
     def adapt(self, *window: Array) -> None:
         thetas, acceptance = window
         self._tuning = self._method.kernel.adapt(self._tuning, self._model, thetas, acceptance)
-        self._centre = at_middle(lambda pivot: Centre(self._model, pivot), self._problem.parameters, thetas)
+        self._centre = at_middle(lambda pivot: Centre.at(self._model, pivot), self._problem.parameters, thetas)
 
-    def keep(self, s: int) -> None:
-        state, projected, kept = self._state, self._projected, self._kept
-        kept.add(
-            s,
-            state.theta,
-            state.model,
-            projected.bias,
-            lp=self._info.log_density,
-            acceptance_rate=self._info.acceptance,
-            orthogonality_error=projected.error,
-        )
-        kept.add_other(coefficient=projected.coefficient)
-        assert self._bias_state is not None
-        kept.add_record(self._bias.records(self._bias_state))
+    def kept(self) -> _Kept:
+        state, projected = self._state, self._projected
+        stats = {
+            "lp": self._info.log_density,
+            "acceptance_rate": self._info.acceptance,
+            "orthogonality_error": projected.error,
+        }
+        others = {"coefficient": projected.coefficient}
         if self._noise is not None and self._noise_precision is not None:
-            kept.add_other(noise_cov=self._noise.covariance(self._noise_precision))
-        self._trace.add(self._before, state.theta, self._centre(self._target))
+            others["noise_cov"] = self._noise.covariance(self._noise_precision)
+        assert self._bias_state is not None
+        records = self._bias.records(self._bias_state)
+        draw = KeptDraw.of(state.theta, state.model, projected.bias, stats, records, others)
+        return _Kept(draw, self._before, self._centre(self._target))
 
     def _projection_fields(self) -> dict[str, Any]:
         """What ``predict`` needs to know of the projection."""

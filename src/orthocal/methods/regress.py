@@ -11,7 +11,7 @@ from ..arrays import Array, matrix_root
 from ..bias.base import BiasSampler
 from ..bias.outcomes import OutcomesBias, OutcomesState
 from ..errors import IdentifiabilityError
-from ..kernels.warmup import run_chains
+from ..kernels.warmup import Changing, run_chains
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from .base import Plan
@@ -230,11 +230,21 @@ def gibbs_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear
             'more data, fix some parameters, or take a Gaussian process, "gp", which can leave them to their priors'
         )
     run = _Gibbs(problem, plan, bias, linear)
-    run_chains(run, plan.warmup, plan.draws)
-    return run.finished()
+    return run.finished(run_chains(run, plan.warmup, plan.draws, plan.rngs))
 
 
-class _Gibbs:
+class _GibbsDraw(NamedTuple):
+    """b at data and nodes (c, n + m, q), beta (c, p), the noise's precision if sampled, and what predictions need."""
+
+    values: Array
+    beta: Array
+    precision: Array | None
+    records: dict[str, Array]
+
+
+class _Gibbs(Changing):
+    changing = ("_beta", "_state", "_precision", "_bias.traces")
+
     def __init__(self, problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear) -> None:
         self._problem, self._plan, self._bias, self._linear = problem, plan, bias, linear
         self._residual = problem.whiten(problem.complete_y - problem.fit)
@@ -244,8 +254,6 @@ class _Gibbs:
         self._precision = None if self._noise is None else self._noise.start(chains)
         self._beta: Array = np.zeros((chains, problem.parameters.p))
         self._state: OutcomesState | None = None
-        self._kept: list[tuple[Array, Array, Array | None]] = []
-        self._records: list[dict[str, Array]] = []
 
     def step(self) -> tuple[Array, ...]:
         rngs = self._plan.rngs
@@ -264,10 +272,9 @@ class _Gibbs:
     def adapt(self, *window: Array) -> None:
         """There is nothing to tune: the samplers of the bias tune themselves."""
 
-    def keep(self, s: int) -> None:
+    def kept(self) -> _GibbsDraw:
         assert self._state is not None
-        self._kept.append((self._values, self._beta, self._precision))
-        self._records.append(self._bias.records(self._state))
+        return _GibbsDraw(self._values, self._beta, self._precision, self._bias.records(self._state))
 
     def _drawn_beta(self, left: Array) -> Array:
         """beta ~ N(B^-1 G'P r, B^-1), B = G'P G, for r (c, n, q)."""
@@ -282,9 +289,9 @@ class _Gibbs:
         half = np.linalg.solve(lower, pull[..., None])[..., 0]
         return np.asarray(np.linalg.solve(lower.swapaxes(1, 2), (half + normal)[..., None])[..., 0])
 
-    def finished(self) -> Regressed:
-        values, beta, precision = zip(*self._kept, strict=True)
-        records = {name: np.stack(part, axis=1) for name, part in _stacked(self._records).items()}
+    def finished(self, kept: list[_GibbsDraw]) -> Regressed:
+        values, beta, precision, each = zip(*kept, strict=True)
+        records = {name: np.stack(part, axis=1) for name, part in _stacked(list(each)).items()}
         drawn = None if self._noise is None else np.stack(precision, axis=1)
         free = Regressed.of(
             self._linear, np.stack(values, axis=1), np.stack(beta, axis=1), records, self._bias.samplers, {}, drawn

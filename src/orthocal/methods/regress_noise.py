@@ -12,7 +12,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from ..arrays import Array
 from ..bias.outcomes import OutcomesBias
-from ..kernels.warmup import run_chains
+from ..kernels.warmup import Changing, run_chains
 from ..problem.problem import Problem
 from .base import Plan
 from .group_noise import noise_sampler
@@ -25,11 +25,12 @@ MOST_SAMPLED = 2_000
 def noise_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear) -> Regressed:
     """A Markov chain in which only the noise remembers the last iteration."""
     run = _NoiseRun(problem, plan, bias, linear)
-    run_chains(run, plan.warmup, plan.draws)
-    return run.finished()
+    return run.finished(run_chains(run, plan.warmup, plan.draws, plan.rngs))
 
 
-class _NoiseRun:
+class _NoiseRun(Changing):
+    changing = ("_precision",)
+
     def __init__(self, problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear) -> None:
         self._bias, self._linear, self._rngs = bias, linear, plan.rngs
         self._residual = problem.whiten(problem.complete_y - problem.fit)
@@ -45,7 +46,6 @@ class _NoiseRun:
         self._pull = np.concatenate([linear.pull * self._design.unit, np.zeros(len(sizes))])
         # the sums over complete rows, for any covariance of theirs
         self._grams = np.einsum("nki,nlj->klij", self._seen, self._seen, optimize=True)
-        self._kept: list[tuple[Array, Array]] = []
 
     def step(self) -> tuple[Array, ...]:
         rows = self._noise.row_precision(self._precision)
@@ -58,8 +58,8 @@ class _NoiseRun:
     def adapt(self, *window: Array) -> None:
         """There is nothing to tune."""
 
-    def keep(self, s: int) -> None:
-        self._kept.append((self._drawn, self._precision))
+    def kept(self) -> tuple[Array, Array]:
+        return self._drawn, self._precision
 
     def _one(self, rng: np.random.Generator, rows: Array) -> Array:
         """u and a ~ N(H^-1 v, H^-1) of one chain, for rows' precisions (n, q, q), or (1, q, q) for all."""
@@ -72,8 +72,8 @@ class _NoiseRun:
         mean = cho_solve((lower, True), np.einsum("nku,nk->u", self._seen, weighted) + self._pull)
         return np.asarray(mean + solve_triangular(lower, rng.standard_normal(len(mean)), lower=True, trans=1))
 
-    def finished(self) -> Regressed:
-        drawn, precision = (np.stack(part, axis=1) for part in zip(*self._kept, strict=True))
+    def finished(self, kept: list[tuple[Array, Array]]) -> Regressed:
+        drawn, precision = (np.stack(part, axis=1) for part in zip(*kept, strict=True))
         p = len(self._design.unit)
         free = np.stack([rng.standard_normal((drawn.shape[1], self._axes.shape[1])) for rng in self._rngs])
         # what y says nothing about comes from the prior

@@ -7,13 +7,15 @@ both. So only the hyperparameters and p numbers remember the last iteration.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from ..arrays import Array
 from ..bias import GP
 from ..bias.base import BiasSampler
-from ..kernels.warmup import run_chains
+from ..kernels.warmup import Changing, run_chains
 from ..problem.problem import Problem
 from .base import Plan
 from .hyperparameters import Walks, hyper_outcomes, require_separate_outcomes
@@ -24,20 +26,29 @@ def sampled_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear) -> Re
     """A Markov chain on the hyperparameters that ``prior`` does not give."""
     require_separate_outcomes(problem)
     run = _SampledRegression(problem, plan, prior, linear)
-    run_chains(run, plan.warmup, plan.draws)
-    return run.finished()
+    return run.finished(run_chains(run, plan.warmup, plan.draws, plan.rngs))
 
 
-class _SampledRegression:
+class _SampledDraw(NamedTuple):
+    """b at data and nodes, beta, the log hyperparameters, the share accepted (c,), and what predictions need."""
+
+    values: Array
+    beta: Array
+    log_values: Array
+    accepted: Array
+    precision: Array | None
+    records: dict[str, Array]
+
+
+class _SampledRegression(Changing):
+    changing = ("_beta", "_walks.places")
+
     def __init__(self, problem: Problem, plan: Plan, prior: GP, linear: Linear) -> None:
         self._problem, self._plan, self._linear = problem, plan, linear
         self._residual = problem.whiten(problem.complete_y - problem.fit).T
         self._outcomes = hyper_outcomes(problem, prior, problem.rule.nodes)
         self._walks = Walks(self._outcomes, plan.rngs)
         self._beta: Array = np.zeros((len(plan.rngs), problem.parameters.p))
-        self._kept: list[tuple[Array, Array, Array, Array]] = []
-        self._noise: list[Array] = []
-        self._records: list[dict[str, Array]] = []
 
     def step(self) -> tuple[Array, Array]:
         self._accepted = self._walks.move(self._left())
@@ -47,7 +58,7 @@ class _SampledRegression:
     def adapt(self, *window: Array) -> None:
         self._walks.adapt(*window)
 
-    def keep(self, s: int) -> None:
+    def kept(self) -> _SampledDraw:
         left = self._left()
         record: dict[str, Array] = {}
         columns = []
@@ -55,12 +66,9 @@ class _SampledRegression:
             own, values = self._walks.draw_bias(k, left[:, k])
             record |= {f"{name}_{k}": value for name, value in own.items()}
             columns.append(values)
-        self._records.append(record)
-        accepted = self._accepted.mean(axis=1)
-        self._kept.append((np.stack(columns, axis=-1), self._beta, self._walks.log_values(), accepted))
+        values, accepted = np.stack(columns, axis=-1), self._accepted.mean(axis=1)
         precision = self._walks.noise_precision()
-        if precision is not None:
-            self._noise.append(precision)
+        return _SampledDraw(values, self._beta, self._walks.log_values(), accepted, precision, record)
 
     def _left(self) -> Array:
         """z - G beta, (c, q, n)."""
@@ -82,14 +90,15 @@ class _SampledRegression:
             drawn[c] = np.linalg.solve(triangle, along + rng.standard_normal(p))
         return drawn
 
-    def finished(self) -> Regressed:
-        values, beta, log_values, accepted = (np.stack(part, axis=1) for part in zip(*self._kept, strict=True))
+    def finished(self, kept: list[_SampledDraw]) -> Regressed:
+        *parts, precision, each = zip(*kept, strict=True)
+        values, beta, log_values, accepted = (np.stack(part, axis=1) for part in parts)
         stats = {"acceptance_rate": accepted}
         for k, outcome in enumerate(self._outcomes):
             outcome.sampler.summarise(log_values[:, :, k], outcome.prior.free)
             stats |= outcome.named(k, log_values[:, :, k])
-        records = {name: np.stack([one[name] for one in self._records], axis=1) for name in self._records[0]}
-        noise = np.stack(self._noise, axis=1) if self._noise else None
+        records = {name: np.stack([one[name] for one in each], axis=1) for name in each[0]}
+        noise = None if precision[0] is None else np.stack(precision, axis=1)
         samplers: list[BiasSampler] = [outcome.sampler for outcome in self._outcomes]
         free = Regressed.of(self._linear, values, beta, records, samplers, stats, noise)
         return with_prior(self._linear, free, self._plan.rngs)

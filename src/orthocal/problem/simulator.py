@@ -15,6 +15,7 @@ from ..arrays import Array, shaped_output
 from ..errors import InputError, NonFiniteError, SimulatorError, where_raised
 from ..execution.calls import ParallelCalls
 from ..execution.clock import Clock, Spent
+from ..execution.keeping import GRADIENT, VALUES, kept_call
 from ..progress import progress_bar
 from .distinct import DistinctPoints
 from .emulator import EmulatorLike
@@ -240,7 +241,7 @@ class BoundSimulator:
             return self.difference_gradient(x, theta)
         points, place = self._distinct(x)
         function = self._jax_jacobian() if self._given_gradient is None else self._given_gradient
-        output = self._call(function, points, theta)
+        output = self._call(function, points, theta, GRADIENT)
         gradient = shaped_output(output, (len(points), self._q, len(self._support.names)), "gradient")[place]
         if self.transforms:
             gradient = self._chained(gradient, x, theta)
@@ -340,11 +341,11 @@ class BoundSimulator:
                 failure = error
         raise failure
 
-    def _call(self, function: Function, x: Array, theta: Array) -> Any:
-        started = perf_counter()
+    def _call(self, function: Function, x: Array, theta: Array, label: str = VALUES) -> Any:
+        started, own = perf_counter(), x[:, 0] if self.flat_x else x
         try:
             # copies: the user's code must not be able to change our state
-            return function((x[:, 0] if self.flat_x else x).copy(), theta.copy())
+            return kept_call(label * self._settled, own, theta, lambda: function(own.copy(), theta.copy()))
         except SimulatorError:
             # our own words about what the simulator returned
             raise
@@ -360,7 +361,7 @@ class BoundSimulator:
             return GradientKind.DIFFERENCE
         try:
             points, _ = self._distinct(x)
-            output = self._call(self._jax_jacobian(), points, theta)
+            output = self._call(self._jax_jacobian(), points, theta, GRADIENT)
             shaped_output(output, (len(points), self._q, len(self._support.names)), "gradient")
         except Exception:  # any failure to trace means: not a JAX function
             return GradientKind.DIFFERENCE
@@ -371,9 +372,7 @@ class BoundSimulator:
             try:
                 import jax
             except ImportError:
-                raise InputError(
-                    'gradient="jax" needs JAX: install orthocal[jax], or use gradient="difference"'
-                ) from None
+                raise InputError('gradient="jax" needs JAX: install orthocal[jax], or take "difference"') from None
             self._jacobian = _in_double(jax.jit(jax.jacfwd(self._user_function, argnums=1)))
         return self._jacobian
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
@@ -61,8 +62,10 @@ class Posterior:
         simulator: BoundSimulator | None = None,
         samplers: list[BiasSampler] | None = None,
         prior: BiasPrior | None = None,
+        more: Callable[[int], Posterior] | None = None,
     ) -> None:
-        self.data, self.record = data, Record(data)
+        """``more`` makes the same posterior with another number of draws a chain."""
+        self.data, self.record, self._more = data, Record(data), more
         self._simulator, self._samplers, self._prior = simulator, samplers, prior
 
     def __repr__(self) -> str:
@@ -107,6 +110,23 @@ class Posterior:
         zeros.
         """
         return self.record.times()
+
+    def extend(self, draws: int) -> Posterior:
+        """The posterior with ``draws`` more a chain: the one that a run of all of them gives, bit for bit.
+
+        Markov chains go on where they ended. What is not a chain, and what is done with all draws together (their
+        projection by the simulator, say), is done anew.
+        """
+        if not isinstance(draws, int | np.integer) or draws < 1:
+            raise InputError(f"draws={draws!r}: give the number of further draws a chain, at least 1")
+        total = self.record.draws + int(draws)
+        if self._more is None:
+            raise InputError(
+                "this posterior was loaded from a file, and a file holds no problem: oc.calibrate(problem, method, "
+                f"draws={total}, chains={self.record.chains}, seed={self.record.seed}, "
+                f"warmup={self.data.attrs['warmup']}) gives its draws and {draws} more"
+            )
+        return self._more(total)
 
     def predict(
         self,
