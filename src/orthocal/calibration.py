@@ -107,12 +107,13 @@ class _Run:
             work.end_of("sampling")
             notes = _notes(problem, drawn)
             work.end_of("checks")
-        notes = replace(notes, **work.done())
+            notes = replace(notes, **work.done())
+            # the minima of the loss alone are searched for here
+            attributes = record.attributes(problem, self.method, drawn, notes, str(entropy), self.warmup)
+            tree = labelled(problem, drawn, attributes)
         _say_what_is_odd(notes)
-        attributes = record.attributes(problem, self.method, drawn, notes, str(entropy), self.warmup)
-        again = replace(self, seed=entropy)
-        more: Callable[[int], Posterior] = partial(again.posterior, known=keeper)
-        posterior = Posterior(labelled(problem, drawn, attributes), problem.simulator, drawn.samplers, more=more)
+        more: Callable[[int], Posterior] = partial(replace(self, seed=entropy).posterior, known=keeper)
+        posterior = Posterior(tree, problem.simulator, drawn.samplers, more=more)
         if has_likelihood(posterior.record) and drawn.model.size <= MOST_KEPT:
             _ = posterior.log_likelihood
         return posterior

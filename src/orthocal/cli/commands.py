@@ -11,6 +11,7 @@ from ..errors import ConfigError
 from ..galaxy.command import galaxy
 from ..studies.command import study
 from .campaigns import simulate
+from .checkpoints import Kept, Restart, began, ended_in_words, run_checkpoint
 from .emulators import emulate
 from .options import listed
 from .outputs import Outputs, made_folder, outputs_in
@@ -64,8 +65,14 @@ def run(
     problem_file: Annotated[Path, typer.Argument(help="The problem as a TOML file.")],
     out: Out = None,
     prints: Prints = False,
+    checkpoint: Kept = True,
+    restart: Restart = False,
 ) -> None:
-    """Calibrate the problem that a TOML file describes."""
+    """Calibrate the problem that a TOML file describes.
+
+    After a minute the work is kept in a checkpoint beside the results: whatever ends it, the same command goes on, and
+    its results are those of a run that was not ended.
+    """
     from ..calibration import calibrate
     from ..config.problem_file import build_method, build_problem, input_files, read_problem_file
 
@@ -73,8 +80,13 @@ def run(
     if "/" in config.output.name or config.output.name in ("", ".", ".."):
         raise ConfigError(f"output.name {config.output.name!r}: give a file name without ending and without folders")
     method, sampling = build_method(config.method, config.loss), config.sampling
-    folder, names = out or problem_file.parent / config.output.folder, _result_names(config.output.name)
-    with prints_left_out(prints), outputs_in(folder, names, input_files(config, problem_file)) as outputs:
+    folder, name = out or problem_file.parent / config.output.folder, config.output.name
+    with (
+        prints_left_out(prints),
+        outputs_in(folder, _result_names(name), input_files(config, problem_file)) as outputs,
+        ended_in_words(),
+    ):
+        where = run_checkpoint(folder, name, problem_file, out, checkpoint, restart)
         problem = build_problem(config, problem_file.parent)
         outputs.need(sampling.draws * sampling.chains, problem)
         posterior = calibrate(
@@ -84,11 +96,22 @@ def run(
             chains=sampling.chains,
             seed=sampling.seed,
             warmup=sampling.warmup,
+            checkpoint=where,
         )
         posterior.data.attrs["title"] = config.output.title or f"Calibration of {problem_file.name}"
         posterior.data.attrs["problem_file"] = problem_file.name
-        written = _written(posterior, outputs, config.output.name)
+        written = _written(posterior, outputs, name)
+        if where is not None and outputs.complete:
+            where.path.unlink(missing_ok=True)
     _show(posterior, written, outputs)
+
+
+@app.command()
+def resume(
+    checkpoint: Annotated[Path, typer.Argument(help="The checkpoint of a run that was ended, fit.ckpt.")],
+) -> None:
+    """Go on with a calibration that was ended: the command that began it, again."""
+    run(*began(checkpoint))
 
 
 @app.command()

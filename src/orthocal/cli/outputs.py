@@ -20,10 +20,13 @@ Result = TypeVar("Result")
 
 
 class Outputs:
-    """A folder that results can be written to. What it has no room for goes to a temporary one."""
+    """A folder that results can be written to. What it has no room for goes to a temporary one.
+
+    ``complete`` says whether all is in its place.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._complete = folder, True
+        self._folder, self.complete = folder, True
         self._elsewhere: Path | None = None
 
     def need(self, draws: int, problem: Problem) -> None:
@@ -46,7 +49,7 @@ class Outputs:
             return writer(self._folder)
         except WriteError as error:
             typer.echo(f"error: {error}", err=True)
-            self._complete = False
+            self.complete = False
         try:
             self._elsewhere = self._elsewhere or Path(tempfile.mkdtemp(prefix="orthocal-"))
             return writer(self._elsewhere)
@@ -55,7 +58,7 @@ class Outputs:
 
     def conclude(self) -> None:
         """End with an error where something is not in its place."""
-        if not self._complete:
+        if not self.complete:
             raise typer.Exit(1)
 
 

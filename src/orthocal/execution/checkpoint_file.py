@@ -91,7 +91,8 @@ class CheckpointFile(Keeper):
         self._last = 0
         self._next = monotonic() + max(where.after, EVERY)
         if self.path.exists():
-            self._opened(given)
+            self._file = _open(self.path)
+            self._opened(self._file, given)
         elif not where.after:
             self._make()
 
@@ -109,10 +110,13 @@ class CheckpointFile(Keeper):
         kept = f"the first {done[0][0]} iterations" if done else "what slow calls of the simulator gave"
         return f"interrupted: {self.path} keeps {kept}, and the same command goes on from there"
 
-    def _opened(self, given: bool) -> None:
+    def _opened(self, file: _File, given: bool) -> None:
         """Of a file that is there: is it this work?"""
-        self._file = _open(self.path)
-        stored = dict(self._file.rows("SELECT name, value FROM work"))
+        stored = dict(file.rows("SELECT name, value FROM work"))
+        if not stored:
+            # its run was ended before it could say so
+            self._make()
+            return
         own = {**self._work(), **({"seed": str(self.seed)} if given else {})}
         other = [name for name, value in own.items() if stored.get(name) != value]
         if other:
@@ -120,13 +124,13 @@ class CheckpointFile(Keeper):
                 f"{self.path} is a checkpoint of other work: {_differences(other, stored, own)}; {_File.cure}"
             )
         self.seed = int(stored["seed"])
-        self._calls = {key: number for number, key in self._file.rows("SELECT number, key FROM call")}
+        self._calls = {key: number for number, key in file.rows("SELECT number, key FROM call")}
         self._last = max(self._calls.values(), default=0)
-        for number, draws, calls in self._file.rows("SELECT number, draws, calls FROM loop"):
+        for number, draws, calls in file.rows("SELECT number, draws, calls FROM loop"):
             self._written[number], self._starts[number] = draws, calls
 
     def _make(self) -> None:
-        self._file = _open(self.path)
+        self._file = self._file or _open(self.path)
         own = {**self._work(), "seed": str(self.seed), "origin": self._origin}
         self._file.write([("INSERT INTO work VALUES (?, ?)", pair) for pair in own.items()])
 

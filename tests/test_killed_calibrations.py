@@ -1,0 +1,87 @@
+"""Calibrations in processes that are killed at random moments: the same call goes on, bit for bit."""
+
+import os
+import signal
+import time
+import traceback
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import orthocal as oc
+from orthocal.execution import checkpoint_file
+
+#: how often each run is ended
+KILLS = int(os.environ.get("ORTHOCAL_KILLS", "4"))
+#: name of a case -> method, draws, seconds of a call of the simulator, noise
+CASES = {
+    "gp": (oc.methods.Joint(), 20, 0.011, "estimate"),
+    "bart": (oc.methods.Joint(oc.bias.BART(trees=20)), 300, 0.0, "estimate"),
+    "pgp": (oc.methods.Projected(), 150, 0.0005, "estimate"),
+    "ko sampled": (oc.methods.KO(hyperparameters="sample"), 100, 0.0005, "estimate"),
+    "none": (oc.methods.NoBias(), 150, 0.001, "estimate"),
+    "ogp": (oc.methods.OGP(), 50, 0.0, "estimate"),
+    "pcal": (oc.methods.PCAL(), 8, 0.011, "estimate"),
+    "sampled noise": (oc.methods.Projected(oc.bias.BART(trees=20)), 100, 0.0005, "sample"),
+}
+
+
+def calibrated(case, checkpoint=None):
+    method, draws, seconds, noise = CASES[case]
+    rng = np.random.default_rng(1)
+    x = np.linspace(0.0, 1.0, 15)
+    y = 4 * x + x * np.sin(5 * x) + 0.1 * rng.standard_normal(15)
+
+    def simulate(x, theta):
+        time.sleep(seconds)
+        return theta[0] * x + np.sin(theta[1] * x)
+
+    priors = {"a": stats.norm(3, 3), "b": stats.uniform(-1, 3)}
+    problem = oc.Problem(x, y, simulate, priors, oc.Box(0, 1, nodes=15), noise_cov=noise, starts=2)
+    return oc.calibrate(problem, method, draws, 2, seed=4, warmup=60, progress=False, checkpoint=checkpoint)
+
+
+def everything(posterior):
+    """Every value of a posterior, as bytes."""
+    found = {}
+    for node in posterior.data.subtree:
+        for name, variable in node.to_dataset(inherit=False).variables.items():
+            values = np.asarray(variable.values)
+            own = values.tobytes() if values.dtype.kind in "biuf" else str(values.tolist()).encode()
+            found[f"{node.path} {name} {values.shape}"] = own
+    return found
+
+
+def ended(case, checkpoint, number, after):
+    """Whether a process that calibrates was ended by a signal after some seconds, before it was done."""
+    child = os.fork()
+    if not child:
+        # so short a run is written more often than it need be
+        checkpoint_file.EVERY, checkpoint_file.SPARED = 0.01, 1.0
+        code = 1
+        try:
+            calibrated(case, checkpoint)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    time.sleep(after)
+    os.kill(child, number)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("case", CASES)
+def test_a_killed_calibration_goes_on_bit_for_bit(case, number, tmp_path):
+    began = time.monotonic()
+    whole = calibrated(case)
+    seconds, rng, kills = time.monotonic() - began, np.random.default_rng(int(number)), 0
+    for _ in range(KILLS):
+        kills += ended(case, tmp_path / "fit.ckpt", number, rng.uniform(0.0, 0.7 * seconds))
+    assert everything(calibrated(case, tmp_path / "fit.ckpt")) == everything(whole)
+    print(f"\n{case} {number.name}: {kills} of {KILLS} kills came before the end of {seconds:.1f} s")
