@@ -128,12 +128,12 @@ def test_more_draws_are_those_of_one_run(method):
     assert everything(few.extend(4)) == everything(calibrated(("estimate",), method, seed=5))
 
 
-def test_more_draws_do_not_repeat_the_chain(monkeypatch):
+def test_more_draws_do_not_repeat_the_chain():
     few = calibrated(("estimate",), "none", seed=5, draws=4)
     calls = few._simulator.calls
     longer = few.extend(4)
-    # two chains, some proposals an iteration; the warm-up alone takes hundreds
-    assert longer._simulator.calls - calls < 60
+    # the warm-up alone takes hundreds
+    assert longer._simulator.calls - calls < 0.1 * calls
     # the shorter one is what it was
     assert everything(few.extend(4)) == everything(longer)
 

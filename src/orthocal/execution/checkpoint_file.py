@@ -163,7 +163,7 @@ class CheckpointFile(Keeper):
     def _write(self, loop: int, iteration: int, state: Callable[[], Any], draws: list[Any]) -> None:
         if self._failed:
             return
-        written = self._written[loop]
+        began, written = monotonic(), self._written[loop]
         try:
             packed, chunk = pack(state()), pack(draws[written:])
         except UnpackableError as error:
@@ -179,12 +179,11 @@ class CheckpointFile(Keeper):
             statements.append(("INSERT INTO chunk VALUES (?, ?, ?)", (loop, written, chunk)))
         self._calls = {key: number for key, number in self._calls.items() if number <= start}
         self._waiting = [one for one in self._waiting if one[0] <= start]
-        if self._flush(statements):
+        if self._flush(statements, began):
             self._written[loop] = len(draws)
 
-    def _flush(self, statements: list[tuple[str, tuple[Any, ...]]]) -> bool:
+    def _flush(self, statements: list[tuple[str, tuple[Any, ...]]], began: float) -> bool:
         """Write these and the calls that wait; a file that cannot be written is no reason to end the run."""
-        began = monotonic()
         try:
             if self._file is None:
                 self._make()
@@ -231,7 +230,7 @@ class CheckpointFile(Keeper):
         self._last += 1
         self._waiting.append((self._last, _key(label, x, theta), packed))
         if monotonic() >= self._next:
-            self._flush([])
+            self._flush([], monotonic())
         elif self._file is None and sum(len(one) for _, _, one in self._waiting) > MOST_WAITING:
             self._waiting.clear()
 

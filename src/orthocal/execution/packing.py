@@ -36,8 +36,10 @@ def pack(value: object) -> bytes:
     """A value as bytes that begin with their digest."""
     arrays: list[Values] = []
     skeleton = json.dumps(_outlined(value, arrays)).encode()
-    content = b"".join([len(skeleton).to_bytes(LENGTH, "big"), skeleton, *(one.tobytes() for one in arrays)])
-    return _digest(content) + content
+    # an array that lies in one piece is not copied twice
+    values = [memoryview(np.ascontiguousarray(one).reshape(-1).view(np.uint8)) for one in arrays if one.size]
+    parts: list[bytes | memoryview] = [len(skeleton).to_bytes(LENGTH, "big"), skeleton, *values]
+    return b"".join([_digest(*parts), *parts])
 
 
 def unpack(packed: bytes) -> Any:
@@ -52,8 +54,11 @@ def unpack(packed: bytes) -> Any:
         raise FileError(f"it holds something unknown ({error})") from None
 
 
-def _digest(content: bytes | memoryview) -> bytes:
-    return hashlib.blake2b(content, digest_size=DIGEST).digest()
+def _digest(*parts: bytes | memoryview) -> bytes:
+    total = hashlib.blake2b(digest_size=DIGEST)
+    for part in parts:
+        total.update(part)
+    return total.digest()
 
 
 def _outlined(value: object, arrays: list[Values]) -> Any:
