@@ -32,6 +32,15 @@ def test_the_p_value_is_that_of_the_normal_law():
     assert abs(2 * stats.norm.sf(abs(alone)) - 2 * stats.norm.sf(abs(z))) > error
 
 
+def test_a_sure_prior_in_other_units_beside_a_wide_one():
+    """However sure it is: units of prior sds would make its effect look like rounding."""
+    y = 2 * X + 1 + 0.1 * np.random.default_rng(5).standard_normal(30)
+    priors = {"a": stats.norm(0.002, 1e-9), "b": stats.norm(0, 10)}
+    problem = oc.Problem(X, y, lambda x, t: t[0] * x + t[1], priors, oc.Box(0, 1, nodes=20), noise_cov=0.01, starts=2)
+    tails = prior_tails(problem)
+    assert tails[0] < FALSE_ALARM < tails[1]
+
+
 def test_a_simulator_that_answers_to_a_sum_only_has_no_p_value():
     priors = {"a": stats.norm(50, 0.1), "b": stats.norm(50, 0.1)}
     domain = oc.Box(0, 1, nodes=20)

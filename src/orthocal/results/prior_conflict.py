@@ -28,7 +28,7 @@ from .record import Record
 FALSE_ALARM = 0.001
 #: values of the prior that the density is compared with
 COMPARED = 8000
-#: the least eigenvalue of the data's information, beside the largest, in prior sds, whose inverse is more than rounding
+#: the least eigenvalue of the parameters' effects, as correlations, whose inverse is more than rounding
 LEAST_INFORMATION = 1e-10
 
 
@@ -58,13 +58,17 @@ def prior_tails(problem: Problem) -> tuple[float, ...] | None:
 
 def _least_squares_var(problem: Problem, theta: Array) -> Array:
     """diag A^-1 B A^-1, (p,), A = sum g' W g and B = sum g' W Sigma W g over the rows; more where the fit is worse."""
-    unit = problem.parameters.spread
-    gradient = problem.simulator.gradient(problem.data.x, theta) * unit
+    gradient = problem.simulator.gradient(problem.data.x, theta)
     weighted = row_weights(problem.weight, problem.data.observed, problem.volumes) @ gradient
     noise = problem.noise.cov if problem.noise.by_point is None else problem.noise.by_point
+    # each parameter in the unit of its effect: that of a sure prior would make the others look like all there is
+    with np.errstate(divide="ignore"):
+        unit = 1 / np.sqrt(np.einsum("nqp,nqp->p", gradient, weighted))
+    if not np.isfinite(unit).all():
+        raise np.linalg.LinAlgError
+    gradient, weighted = gradient * unit, weighted * unit
     gram = np.einsum("nqp,nqr->pr", gradient, weighted)
-    values = np.linalg.eigvalsh(gram)
-    if not values[0] > LEAST_INFORMATION * values[-1]:
+    if not np.linalg.eigvalsh(gram)[0] > LEAST_INFORMATION:
         raise np.linalg.LinAlgError
     bread = np.linalg.inv(gram)
     cov = bread @ np.einsum("nqp,nqr->pr", weighted, noise @ weighted) @ bread
