@@ -14,6 +14,7 @@ X = np.linspace(0, 1, 20)
 class Settings(Section):
     draws: int = 1
     loc: float | list[float] = 0.0
+    bounds: dict[str, tuple[float, float]] = {}  # noqa: RUF012
     progress: bool = True
 
 
@@ -40,7 +41,7 @@ def test_files(tmp_path, text, message):
     assert len(str(error.value)) < 600
 
 
-@pytest.mark.parametrize("text", ["draws = true", "loc = false", "loc = [1.0, true]"])
+@pytest.mark.parametrize("text", ["draws = true", "loc = false", "loc = [1.0, true]", "bounds = { b = [0, true] }"])
 def test_truth_is_no_number(tmp_path, text):
     with pytest.raises(ConfigError, match="true and false are no numbers"):
         read_sections(given(tmp_path, text), Settings)

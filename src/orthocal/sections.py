@@ -28,7 +28,7 @@ class Section(BaseModel):
     @classmethod
     def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
         known = cls.model_fields.get(info.field_name or "")
-        if known is not None and "bool" not in str(known.annotation) and any(_truths(value)):
+        if known is not None and not _may_be_true(str(known.annotation)) and any(_truths(value)):
             raise ValueError("true and false are no numbers")
         return value
 
@@ -94,10 +94,15 @@ def checked_sections(kind: type[Kind], content: Mapping[str, Any], source: str |
         raise ConfigError(f"{source}: " + "; ".join(wrong[:MOST_SAID]) + more) from None
 
 
+def _may_be_true(annotation: str) -> bool:
+    """Whether a setting can hold a truth: as a type of its own, or in a section, which checks its own settings."""
+    return any(word in annotation for word in ("bool", "Any", "Section"))
+
+
 def _truths(value: object) -> Iterator[bool]:
-    """For every part of a value whether it is true or false, but for tables: these are checked by their own."""
-    if isinstance(value, list):
-        for one in value:
+    """For every part of a value whether it is true or false."""
+    if isinstance(value, list | dict):
+        for one in value.values() if isinstance(value, dict) else value:
             yield from _truths(one)
     yield isinstance(value, bool)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ..errors import ConfigError
+from ..errors import ConfigError, shortened
 from ..problem.joint_prior import JointDistribution
 from ..problem.priors import Distribution
 
@@ -52,7 +52,7 @@ def _prior(name: str, arguments: dict[str, Any]) -> Distribution:
     found = getattr(stats, str(family), None)
     if not isinstance(found, stats.rv_continuous):
         raise ConfigError(
-            f"parameter {name!r}: distribution {family!r} is not a continuous distribution of scipy.stats, "
+            f"parameter {name!r}: distribution {shortened(repr(family))} is not a continuous distribution of scipy.stats, "
             'write for instance { distribution = "norm", loc = 0, scale = 10 }; joint ones, with a key like "a, b", '
             f"are {', '.join(JOINT)}"
         )
