@@ -52,8 +52,8 @@ def _prior(name: str, arguments: dict[str, Any]) -> Distribution:
     found = getattr(stats, str(family), None)
     if not isinstance(found, stats.rv_continuous):
         raise ConfigError(
-            f"parameter {name!r}: distribution {shortened(repr(family))} is not a continuous distribution of scipy.stats, "
-            'write for instance { distribution = "norm", loc = 0, scale = 10 }; joint ones, with a key like "a, b", '
+            f"parameter {name!r}: distribution {shortened(repr(family))} is not a continuous distribution of "
+            'scipy.stats, write for instance { distribution = "norm", loc = 0, scale = 10 }; joint ones, with a key like "a, b", '
             f"are {', '.join(JOINT)}"
         )
     shapes = [one.strip() for one in (found.shapes or "").split(",") if one.strip()]
