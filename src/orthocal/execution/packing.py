@@ -36,8 +36,7 @@ def pack(value: object) -> bytes:
     """A value as bytes that begin with their digest."""
     arrays: list[Values] = []
     skeleton = json.dumps(_outlined(value, arrays)).encode()
-    # an array that lies in one piece is not copied twice
-    values = [memoryview(np.ascontiguousarray(one).reshape(-1).view(np.uint8)) for one in arrays if one.size]
+    values = [_plain(one) for one in arrays if one.size]
     parts: list[bytes | memoryview] = [len(skeleton).to_bytes(LENGTH, "big"), skeleton, *values]
     return b"".join([_digest(*parts), *parts])
 
@@ -52,6 +51,12 @@ def unpack(packed: bytes) -> Any:
         return _Reader(content[end:]).filled(json.loads(bytes(content[LENGTH:end])))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise FileError(f"it holds something unknown ({error})") from None
+
+
+def _plain(array: Values) -> memoryview:
+    """Its values row by row; not copied where they lie so."""
+    values: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return memoryview(values)
 
 
 def _digest(*parts: bytes | memoryview) -> bytes:
