@@ -71,7 +71,9 @@ def check_emulator(emulator: EmulatorLike | None, names: tuple[str, ...], emulat
     if emulator is None or not emulator.has_variance:
         raise InputError("emulator_error needs an emulator with a variance as the simulator, for instance 'gp'")
     if is_sampled(noise_cov):
-        raise InputError("emulator_error needs noise that is known or estimated, not sampled")
+        raise InputError(
+            'emulator_error needs noise that is known or estimated, not noise_cov="sample" or GroupNoise(sample=True)'
+        )
 
 
 def checked_weight(weight: ArrayLike, q: int) -> Array | str:
