@@ -53,7 +53,7 @@ def _prior(name: str, arguments: dict[str, Any]) -> Distribution:
     if not isinstance(found, stats.rv_continuous):
         raise ConfigError(
             f"parameter {name!r}: distribution {shortened(repr(family))} is not a continuous distribution of "
-            'scipy.stats, write for instance { distribution = "norm", loc = 0, scale = 10 }; joint ones, with a key like '
+            'scipy.stats, write for instance { distribution = "norm", loc = 0, scale = 10 }; joint ones, with a key '
             f'"a, b", are {", ".join(JOINT)}'
         )
     shapes = [one.strip() for one in (found.shapes or "").split(",") if one.strip()]
