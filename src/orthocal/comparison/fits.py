@@ -47,7 +47,7 @@ class Fits(NamedTuple):
 def prepared(problem: Problem) -> tuple[float, int]:
     """Do what all methods share, so that it does not count as the work of the first; its seconds and calls."""
     started, calls = perf_counter(), problem.simulator.calls
-    _ = problem.theta_tilde, problem.gradient_at_data, problem.gradient_error
+    _ = problem.loss_minima, problem.gradient_at_data, problem.gradient_error
     # a method that needs it says so itself, and others do not need it
     with suppress(OrthocalError):
         _ = problem.quadrature_error

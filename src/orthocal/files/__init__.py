@@ -47,10 +47,9 @@ def write_netcdf(data: xr.DataTree, path: str | Path) -> Path:
     """Write the tree with its digest."""
     marked = data.copy()
     marked.attrs = {**data.attrs, "digest": digest(data)}
-    # made in memory: where the disk is full, the HDF5 library would end the whole process
-    image = marked.to_netcdf(engine="h5netcdf")
     with whole_file(path) as draft:
-        draft.write_bytes(image)
+        # made in memory: where the disk is full, the HDF5 library would end the whole process
+        draft.write_bytes(marked.to_netcdf(engine="h5netcdf"))
     return Path(path)
 
 

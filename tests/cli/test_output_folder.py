@@ -81,7 +81,7 @@ class TestBeforeTheWork:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("x" * 300, "File name too long"), ("a\\u0000b", "null"), ("fit/x", "without folders")]
+    ("name", "message"), [("x" * 300, "File name too long"), ("a\\u0000b", "NUL"), ("fit/x", "without folders")]
 )
 def test_names_that_no_file_can_have(uncalled, program, name, message):
     replaced(uncalled, "[noise]", f'[output]\nname = "{name}"\n[noise]')
