@@ -107,6 +107,8 @@ class CheckpointFile(Keeper):
         if self._file is None or self._failed:
             return ""
         done = self._file.rows("SELECT iteration FROM loop ORDER BY number DESC LIMIT 1")
+        if not done and not self._file.rows("SELECT number FROM call LIMIT 1"):
+            return ""
         kept = f"the first {done[0][0]} iterations" if done else "what slow calls of the simulator gave"
         return f"interrupted: {self.path} keeps {kept}, and the same command goes on from there"
 
