@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # one BLAS thread a process: the tests share the cores already
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
-PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n auto
+# worksteal: tests of one file mostly run in one process, which makes their fixtures and compiled code once
+PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal
 
 .PHONY: help venv locked lock demo test test-slow test-min test-pythons test-mutations bench lint clean
 
