@@ -28,6 +28,7 @@ print(hashlib.sha256(posterior.theta.tobytes() + posterior.data["posterior"]["bi
 """
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_does_not_matter():
     digests = set()
     for threads in ("1", "2", "4"):

@@ -63,6 +63,7 @@ def seen_on_a_terminal(progress: bool) -> str:
     return shown.decode()
 
 
+@pytest.mark.slow
 def test_a_long_calibration_shows_a_bar_on_a_terminal():
     assert "projection" in seen_on_a_terminal(True)
 

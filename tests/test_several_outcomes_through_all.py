@@ -29,7 +29,7 @@ def scaled_problem(x, y, factor, **changes):
     )
 
 
-@pytest.mark.parametrize("factor", [1000.0, 1e-9])
+@pytest.mark.parametrize("factor", [pytest.param(1000.0, marks=pytest.mark.slow), 1e-9])
 @pytest.mark.parametrize("noise", ["known", "estimate", "sample"])
 @pytest.mark.parametrize("holes", [False, True], ids=["complete", "holes"])
 def test_the_unit_of_an_outcome_does_not_matter(noise, factor, holes):

@@ -117,6 +117,7 @@ def geweke_scores(break_it=None):
     return batch_z(joint, *batch_means(reference))
 
 
+@pytest.mark.slow
 def test_geweke():
     """Batch means have 39 degrees of freedom: |z| > 5 has probability 1.2e-5 for each of six functions."""
     assert np.max(np.abs(geweke_scores())) < 5

@@ -46,7 +46,7 @@ def prior_draw(rng, table, order, most, spread, offset):
     return number, rng.gamma(10 + number) / 11, tau2, single, b
 
 
-@pytest.mark.parametrize("most", [3, 50])
+@pytest.mark.parametrize("most", [pytest.param(3, marks=pytest.mark.slow), 50])
 def test_without_data_the_structure_follows_the_prior(most):
     """Numbers of basis functions, lambda and tau, and the inputs, signs and knots of the basis functions."""
     rng = np.random.default_rng(0)

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import orthocal as oc
 
 PACKAGE = Path(oc.__file__).parent
@@ -65,6 +67,7 @@ def connections(*words, folder):
     return run.stderr
 
 
+@pytest.mark.slow
 def test_a_calibration_with_its_report_connects_to_nobody(small):
     assert connections("run", "problem.toml", folder=small) == ""
 

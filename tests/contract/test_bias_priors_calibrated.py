@@ -144,7 +144,7 @@ def test_scatter_far_above_the_given_noise(method):
     assert rms(misfit) < 1 or "noise" in {finding.topic for finding in posterior.check().problems}
 
 
-@pytest.mark.parametrize("projection", ["functional", "finite"])
+@pytest.mark.parametrize("projection", ["functional", pytest.param("finite", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PRIORS)
 class TestTwoOutcomesWithMissingCells:
     def test_the_bias_is_orthogonal_in_the_metric(self, name, projection):

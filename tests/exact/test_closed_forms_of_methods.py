@@ -81,7 +81,7 @@ def test_the_table_of_exact_posterior_sds():
 
 
 @pytest.mark.parametrize("name", COVARIANCES)
-@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("d", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_two_parameters_with_replicates(name, d):
     rng = np.random.default_rng(7)
     x = rng.random((40, d))
@@ -152,7 +152,7 @@ def pair(x):
 
 
 @pytest.mark.parametrize("holes", [False, True], ids=["complete", "holes"])
-@pytest.mark.parametrize("name", ["KO", "OGP", "SGaSP", "NoBias"])
+@pytest.mark.parametrize("name", ["KO", pytest.param("OGP", marks=pytest.mark.slow), "SGaSP", "NoBias"])
 def test_two_correlated_outcomes(name, holes):
     """In the outcomes' units: Cov(b) = U diag(k) U' with U = V^1/2 P^1/2, only observed cells."""
     rng = np.random.default_rng(2)

@@ -75,7 +75,7 @@ def assert_agrees(problem, law, projection="functional", prior=PRIOR, draws=1000
 @pytest.mark.parametrize("holes", [False, True], ids=["complete", "a fifth missing"])
 @pytest.mark.parametrize("projection", ["functional", "finite"])
 @pytest.mark.parametrize("weight", ["noise-precision", "identity"])
-@pytest.mark.parametrize("q", [2, 3])
+@pytest.mark.parametrize("q", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_correlated_outcomes(q, weight, projection, holes):
     x, y = field_data(q)
     problem = problem_of(x, with_holes(y) if holes else y, loss_weight=weight)

@@ -221,7 +221,7 @@ def burn(x, theta):
 
 # starting a process may take seconds on a busy machine, and then a slow simulator is pointed out
 @pytest.mark.filterwarnings("ignore:.*calls of the simulator")
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_times_know_the_stages_and_the_cpu_of_other_processes(tmp_path, jobs):
     x = np.linspace(0, 1, 20)
     y = 2 * x + 0.1 * np.random.default_rng(0).standard_normal(20)
