@@ -86,6 +86,7 @@ def test_common_cold():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*calls of the simulator")
 def test_aluminium():
     """impala without a bias, noise sampled: A = 229 ± 33, C = .0063 ± .0014, m = 1.077 ± .055.
 

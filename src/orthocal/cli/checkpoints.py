@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import FileError
+from .streams import ENDED
 
 if TYPE_CHECKING:
     from ..execution.checkpoint_file import Checkpoint
@@ -52,7 +53,7 @@ def ended_in_words() -> Iterator[None]:
         try:
             yield
         except KeyboardInterrupt as stop:
-            typer.echo(f"error: {stop!s}" if stop.args else "error: interrupted, nothing was written", err=True)
+            typer.echo(f"error: {stop if stop.args else ENDED}", err=True)
             number = signal.SIGTERM if isinstance(stop, TerminatedError) else signal.SIGINT
             raise typer.Exit(128 + number) from None
 

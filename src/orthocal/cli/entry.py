@@ -11,7 +11,7 @@ from threading import current_thread, main_thread
 from types import FrameType
 
 from ..errors import OrthocalError, OrthocalWarning
-from .streams import lasting_streams
+from .streams import ENDED, lasting_streams
 
 #: what shells expect of a program that Ctrl-C has ended
 INTERRUPTED = 130
@@ -77,7 +77,7 @@ def _interrupts() -> Iterator[list[int]]:
 
 
 def _interrupted() -> int:
-    return _say("interrupted; files that had been written are complete", INTERRUPTED)
+    return _say(ENDED, INTERRUPTED)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

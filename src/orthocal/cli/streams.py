@@ -10,6 +10,9 @@ from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import Any, TextIO, cast
 
+#: said of a command that was ended
+ENDED = "interrupted; files that had been written are complete"
+
 
 class LastingStream:
     """A stream that drops what can no longer be written; ``error`` says why."""
