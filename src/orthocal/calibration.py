@@ -16,9 +16,9 @@ import numpy as np
 
 from .arrays import Array
 from .errors import InputError, OrthocalError, OrthocalWarning
-from .execution.checkpoint_file import Checkpoint, CheckpointFile
+from .execution.checkpoint_file import Checkpoint, kept_in
 from .execution.clock import Clock, Spent
-from .execution.keeping import Keeper, kept_by
+from .execution.keeping import Keeper, keeper_around, kept_by
 from .machine.threads import one_blas_thread
 from .methods import Draws, Method, Plan
 from .methods.merging import run_merged
@@ -98,9 +98,8 @@ class _Run:
         with (
             one_blas_thread(),
             progress_shown(self.progress),
-            self._kept(entropy, known) as keeper,
+            self._kept(entropy, known) as (keeper, entropy),
         ):
-            entropy = keeper.seed if isinstance(keeper, CheckpointFile) else entropy
             spawned = np.random.SeedSequence(entropy).spawn(self.chains)
             plan = Plan(draws, self.warmup, [np.random.default_rng(one) for one in spawned])
             drawn = run_merged(self.method, problem, plan)
@@ -119,34 +118,33 @@ class _Run:
         return posterior
 
     @contextmanager
-    def _kept(self, seed: int, known: Keeper | None) -> Iterator[Keeper]:
-        """Where the run is kept: in memory, or in a file until the run ends."""
-        if self.checkpoint is None:
+    def _kept(self, seed: int, known: Keeper | None) -> Iterator[tuple[Keeper, int]]:
+        """Where the run is kept: in memory, in a file, or with what it is a part of; and its seed."""
+        around = keeper_around()
+        if self.checkpoint is not None:
+            with kept_in(self.checkpoint, self._work, seed, self.seed is not None) as file:
+                yield file, file.seed
+        elif around is not None:
+            yield around, seed
+        else:
             keeper = Keeper() if known is None else known.again()
             with kept_by(keeper):
-                yield keeper
-            return
-        file = CheckpointFile(self.checkpoint, self._work, seed, self.seed is not None)
-        try:
-            with kept_by(file):
-                yield file
-        except KeyboardInterrupt as stop:
-            words = file.words
-            if not words:
-                raise
-            raise type(stop)(words) from None
-        finally:
-            file.close()
+                yield keeper, seed
 
     def _work(self) -> dict[str, str]:
         """Which work it is."""
-        return {
-            "version of orthocal": version("orthocal"),
-            "method": json.dumps(self.method.describe()),
-            "number of chains": str(self.chains),
-            "warmup": str(self.warmup),
-            **fingerprint(self.problem),
-        }
+        return work_of(self.problem, self.chains, self.warmup, method=json.dumps(self.method.describe()))
+
+
+def work_of(problem: Problem, chains: int, warmup: int, **more: str) -> dict[str, str]:
+    """What a checkpoint must agree in, part by part."""
+    return {
+        "version of orthocal": version("orthocal"),
+        **more,
+        "number of chains": str(chains),
+        "warmup": str(warmup),
+        **fingerprint(problem),
+    }
 
 
 def check_lengths(draws: int, chains: int, warmup: int, seed: int | None) -> None:

@@ -97,7 +97,7 @@ def test_a_checkpoint_without_its_problem_says_so(folder):
     with pytest.raises(FileError, match="was written by a program of your own"):
         checkpoints.began(made(""))
     with pytest.raises(FileError, match=r"belongs to /nowhere/problem\.toml, which is not there"):
-        checkpoints.began(made(json.dumps({"problem file": "/nowhere/problem.toml", "out": None})))
+        checkpoints.began(made(json.dumps({"command": "run", "problem_file": "/nowhere/problem.toml", "out": None})))
     with pytest.raises(FileError, match="there is no checkpoint"):
         checkpoints.began(folder / "other.ckpt")
 
@@ -120,3 +120,34 @@ def test_signals_leave_the_checkpoint(folder, number):
     assert words.count("\n") == 1
     with sqlite3.connect(checkpoint) as connection:
         assert connection.execute("SELECT iteration FROM loop").fetchone()[0] > 10
+
+
+def test_a_comparison_is_resumed(folder, monkeypatch):
+    """Ended in the second fit, which is that of the first fold; its tables are those of one that was not."""
+    monkeypatch.setattr(checkpoints, "AFTER", 0.0)
+    from orthocal.execution.checkpoint_file import CheckpointFile
+
+    begun, offered = [], CheckpointFile.offered
+
+    def interrupting(self, loop, iteration, state, draws):
+        begun.append(loop)
+        offered(self, loop, iteration, state, draws)
+        if (loop, iteration) == (2, 12):
+            raise KeyboardInterrupt
+
+    compared = ["compare", str(folder / "problem.toml"), "--methods", "none,ko", "--out"]
+    checkpoint = folder / "out" / "compare.ckpt"
+    with monkeypatch.context() as patch:
+        patch.setattr(CheckpointFile, "offered", interrupting)
+        ended = CliRunner().invoke(app, [*compared, str(folder / "out")])
+        words = f"interrupted: {checkpoint} keeps the fits that were done, and the same command goes on from there"
+        assert (ended.exit_code, ended.stderr) == (130, f"error: {words}\n")
+        begun.clear()
+        assert CliRunner().invoke(app, ["resume", str(checkpoint)], catch_exceptions=False).exit_code == 130
+        assert 1 not in begun
+    assert CliRunner().invoke(app, ["resume", str(checkpoint)], catch_exceptions=False).exit_code == 0
+    assert not checkpoint.exists()
+    assert CliRunner().invoke(app, [*compared, str(folder / "whole")]).exit_code == 0
+    for name in ("parameters", "scores"):
+        one, other = ((folder / at / f"compare-{name}.csv").read_text() for at in ("out", "whole"))
+        assert one == other

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from threading import Event, Thread
 
 import pytest
 
@@ -88,6 +89,30 @@ def test_a_process_that_is_killed_while_it_starts_is_lost_like_any_other():
         ((task, lost),) = workers.finished()
     assert task == 1
     assert (lost.died, lost.error[:30]) == (True, "its process ended by signal 9:")
+
+
+def test_an_interrupt_waits_until_a_process_is_started(monkeypatch):
+    """Another thread may take the signal: that only this one holds it back would not do."""
+    from multiprocessing.context import SpawnProcess
+
+    awake, started, whole = Event(), SpawnProcess.start, []
+    thread = Thread(target=awake.wait)
+    thread.start()
+
+    def start(process):
+        signal.pthread_kill(thread.ident, signal.SIGINT)
+        for _ in range(100):
+            time.sleep(0.001)
+        started(process)
+        whole.append(process)
+
+    monkeypatch.setattr(SpawnProcess, "start", start)
+    with ProcessWorkers(Work(doubled), 1) as workers, pytest.raises(KeyboardInterrupt):
+        workers.submit(1)
+    awake.set()
+    thread.join()
+    whole[0].join(10)
+    assert whole[0].exitcode == -signal.SIGKILL
 
 
 class Unloadable:

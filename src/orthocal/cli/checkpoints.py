@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,17 +33,14 @@ class TerminatedError(KeyboardInterrupt):
     """SIGTERM: as Ctrl-C, with another exit code."""
 
 
-def run_checkpoint(
-    folder: Path, name: str, problem_file: Path, out: Path | None, kept: bool, restart: bool
-) -> Checkpoint | None:
-    """Where ``orthocal run`` keeps its work, beside its results."""
+def checkpoint_at(path: Path, kept: bool, restart: bool, command: str, **options: Any) -> Checkpoint | None:
+    """Where a command keeps its work, beside its results; it can be given again with these options."""
     from ..execution.checkpoint_file import Checkpoint
 
-    path = folder / f"{name}.ckpt"
     if restart:
         path.unlink(missing_ok=True)
-    origin = {"problem file": str(problem_file.resolve()), "out": None if out is None else str(out.resolve())}
-    return Checkpoint(path, AFTER, json.dumps(origin)) if kept else None
+    files = {name: str(value.resolve()) for name, value in options.items() if isinstance(value, Path)}
+    return Checkpoint(path, AFTER, json.dumps({"command": command, **options, **files})) if kept else None
 
 
 @contextmanager
@@ -79,15 +76,16 @@ def _terminations() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def began(checkpoint: Path) -> tuple[Path, Path | None]:
-    """The problem file and the ``--out`` that a checkpoint began with."""
+def began(checkpoint: Path) -> tuple[str, dict[str, Any]]:
+    """The command that a checkpoint began with, and its options."""
     from ..execution.checkpoint_file import origin_of
 
-    origin = origin_of(checkpoint)
-    problem_file, out = Path(origin["problem file"]), origin["out"]
-    if not problem_file.is_file():
+    options = origin_of(checkpoint)
+    command = options.pop("command")
+    options.update({name: Path(options[name]) for name in ("problem_file", "out") if options[name] is not None})
+    if not options["problem_file"].is_file():
         raise FileError(
-            f"{checkpoint} belongs to {problem_file}, which is not there: put it back, or run the problem file where "
-            f"it is now with --out {checkpoint.parent}"
+            f"{checkpoint} belongs to {options['problem_file']}, which is not there: put it back, or run the problem "
+            f"file where it is now with --out {checkpoint.parent}"
         )
-    return problem_file, None if out is None else Path(out)
+    return command, options

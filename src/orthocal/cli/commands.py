@@ -11,13 +11,15 @@ from ..errors import ConfigError
 from ..galaxy.command import galaxy
 from ..studies.command import study
 from .campaigns import simulate
-from .checkpoints import Kept, Restart, began, ended_in_words, run_checkpoint
+from .checkpoints import Kept, Restart, began, checkpoint_at, ended_in_words
 from .emulators import emulate
 from .options import listed
-from .outputs import Outputs, made_folder, outputs_in
+from .outputs import LEAST_PAGE, Outputs, made_folder, outputs_in, result_size
 from .prints import Prints, prints_left_out
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..results.posterior import Posterior
 
 app = typer.Typer(
@@ -86,9 +88,9 @@ def run(
         outputs_in(folder, _result_names(name), input_files(config, problem_file)) as outputs,
         ended_in_words(),
     ):
-        where = run_checkpoint(folder, name, problem_file, out, checkpoint, restart)
+        where = checkpoint_at(folder / f"{name}.ckpt", checkpoint, restart, "run", problem_file=problem_file, out=out)
         problem = build_problem(config, problem_file.parent)
-        outputs.need(sampling.draws * sampling.chains, problem)
+        outputs.need(result_size(sampling.draws * sampling.chains, problem))
         posterior = calibrate(
             problem,
             method,
@@ -108,10 +110,12 @@ def run(
 
 @app.command()
 def resume(
-    checkpoint: Annotated[Path, typer.Argument(help="The checkpoint of a run that was ended, fit.ckpt.")],
+    checkpoint: Annotated[Path, typer.Argument(help="The checkpoint of what was ended, fit.ckpt or compare.ckpt.")],
 ) -> None:
-    """Go on with a calibration that was ended: the command that began it, again."""
-    run(*began(checkpoint))
+    """Go on with what was ended: the command that began it, again."""
+    command, options = began(checkpoint)
+    again: Callable[..., None] = compare if command == "compare" else run
+    again(**options)
 
 
 @app.command()
@@ -123,8 +127,13 @@ def compare(
         str | None, typer.Option(help="Column of the data that says which rows to hold out together.")
     ] = None,
     prints: Prints = False,
+    checkpoint: Kept = True,
+    restart: Restart = False,
 ) -> None:
-    """Calibrate by several methods, and score how they predict observations that they have not seen."""
+    """Calibrate by several methods, and score how they predict observations that they have not seen.
+
+    After a minute the work is kept in a checkpoint beside the results: whatever ends it, the same command goes on.
+    """
     from ..comparison.comparison import compare as run_compare
     from ..comparison.page import TABLES, write_tables
     from ..config.problem_file import (
@@ -142,8 +151,15 @@ def compare(
     folder = out or problem_file.parent / config.output.folder
     files = ("compare.html", *(f"compare-{name}.csv" for name in TABLES))
     title = config.output.title or f"Comparison of methods for {problem_file.name}"
-    with prints_left_out(prints), outputs_in(folder, files, input_files(config, problem_file)) as outputs:
+    with (
+        prints_left_out(prints),
+        outputs_in(folder, files, input_files(config, problem_file)) as outputs,
+        ended_in_words(),
+    ):
+        given = {"problem_file": problem_file, "out": out, "methods": methods, "groups": groups}
+        where = checkpoint_at(folder / "compare.ckpt", checkpoint, restart, "compare", **given)
         problem, sampling = build_problem(config, problem_file.parent), config.sampling
+        outputs.need(LEAST_PAGE)
         comparison = run_compare(
             problem,
             chosen,
@@ -155,11 +171,14 @@ def compare(
             fold_draws=config.compare.fold_draws,
             loo=config.compare.loo,
             groups=held_out_groups(config, problem_file.parent, groups or config.compare.groups),
+            checkpoint=where,
         )
         for posterior in comparison.posteriors.values():
             posterior.data.attrs["problem_file"] = problem_file.name
         tables = outputs.written(lambda folder: ", ".join(map(str, write_tables(comparison, folder))))
         page = outputs.written(lambda folder: comparison.report(folder / "compare.html", title))
+        if where is not None and outputs.complete:
+            where.path.unlink(missing_ok=True)
     typer.echo(f"\n{comparison}\n")
     typer.echo(f"Tables: {tables}\nReport: {page}")
     outputs.conclude()

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+#: bytes of a page with its pictures, at least
+LEAST_PAGE = 300_000
+
 
 class Outputs:
     """A folder that results can be written to. What it has no room for goes to a temporary one.
@@ -29,17 +32,12 @@ class Outputs:
         self._folder, self.complete = folder, True
         self._elsewhere: Path | None = None
 
-    def need(self, draws: int, problem: Problem) -> None:
-        """An error where the disk has no room for model and bias of so many draws at the data, the least of a result.
-
-        What a prior keeps of its bias is not known before.
-        """
-        rows = 1 if problem.data.without_inputs else problem.data.n
-        least = 8 * draws * (problem.parameters.p + 2 * rows * problem.data.q)
+    def need(self, least: int) -> None:
+        """An error where the disk has no room for so many bytes."""
         free = shutil.disk_usage(self._folder).free
         if free < least:
             raise ConfigError(
-                f"the disk of {self._folder} has {free / 1e6:.1f} MB left, and the result needs at least "
+                f"the disk of {self._folder} has {free / 1e6:.1f} MB left, and the results need at least "
                 f"{least / 1e6:.1f} MB: make room, take fewer draws, or give another folder by --out"
             )
 
@@ -86,6 +84,15 @@ def outputs_in(folder: Path, names: Iterable[str], inputs: Iterable[Path]) -> It
             with suppress(OSError):
                 one.rmdir()
         raise
+
+
+def result_size(draws: int, problem: Problem) -> int:
+    """Bytes of model and bias of so many draws at the data, the least of a result.
+
+    What a prior keeps of its bias is not known before.
+    """
+    rows = 1 if problem.data.without_inputs else problem.data.n
+    return int(8 * draws * (problem.parameters.p + 2 * rows * problem.data.q))
 
 
 def made_folder(path: Path) -> Path:

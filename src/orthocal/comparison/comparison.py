@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +13,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from ..calibration import check_lengths
+from ..calibration import check_lengths, work_of
 from ..errors import InputError
+from ..execution.checkpoint_file import Checkpoint, kept_in
 from ..machine.threads import one_blas_thread
 from ..methods import Method
 from ..problem.data import Groups
+from ..problem.fingerprint import digest
 from ..problem.problem import Problem
 from ..progress import progress_shown
 from ..results.likelihood import require_density
@@ -123,6 +127,7 @@ def compare(
     loo: bool = False,
     progress: bool = True,
     groups: ArrayLike | str | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
 ) -> Comparison:
     """Calibrate by several methods, and score how they predict observations that they have not seen.
 
@@ -149,6 +154,8 @@ def compare(
         Hold out whole groups: one label a row, (n,), or the name of the problem's groups or of an input. Each of up to
         10 groups is left out alone; more are put together in 10 folds. The scores are then those of new groups, and
         ``folds`` those of rows, which are set beside them (0 for none).
+    checkpoint
+        A file that keeps all fits while they are under way, as for ``oc.calibrate``: the same call goes on.
     """
     if not isinstance(problem, Problem):
         raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem")
@@ -160,17 +167,40 @@ def compare(
     if loo:
         require_density(problem.data.transforms, problem.data.native_y)
     short = min(draws, FOLD_DRAWS) if fold_draws is None else fold_draws
-    if seed is None:
-        seed = int(np.random.SeedSequence().generate_state(1)[0])
+    own_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     options = {"chains": chains, "warmup": warmup, "progress": False}
+
+    def work() -> dict[str, str]:
+        described = {label: one.describe() for label, one in chosen.items()}
+        grouped = "none" if held is None else digest(held.codes, str(held.labels))
+        return work_of(problem, chains, warmup, methods=json.dumps(described), folds=str(folds), groups=grouped)
+
     # one BLAS thread: the result must not depend on their number
-    with one_blas_thread(), progress_shown(progress), said_once():
+    with (
+        one_blas_thread(),
+        progress_shown(progress),
+        said_once(),
+        _kept(checkpoint, work, own_seed, seed is not None) as used_seed,
+    ):
         preparation = prepared(problem)
-        splits = _splits(problem, folds, held, seed)
-        fits = run_methods(problem, chosen, splits, seed, {**options, "draws": draws}, {**options, "draws": short})
+        splits = _splits(problem, folds, held, used_seed)
+        fits = run_methods(problem, chosen, splits, used_seed, {**options, "draws": draws}, {**options, "draws": short})
     *rows, last = fits.scored or [Scored(None, {}, {})]
     scores, row_wise = (last.held_out, last.fold_of_row), rows[0].held_out if rows else {}
-    return Comparison(chosen, *fits[:2], *scores, loo, preparation, seed, held, row_wise, last.missed)
+    return Comparison(chosen, *fits[:2], *scores, loo, preparation, used_seed, held, row_wise, last.missed)
+
+
+@contextmanager
+def _kept(
+    checkpoint: str | Path | Checkpoint | None, work: Callable[[], dict[str, str]], seed: int, given: bool
+) -> Iterator[int]:
+    """All fits in one file, if there is to be one; the seed, which is that of the file."""
+    if checkpoint is None:
+        yield seed
+        return
+    where = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(Path(checkpoint))
+    with kept_in(where, work, seed, given, "the fits that were done") as file:
+        yield file.seed
 
 
 def _chosen(problem: Problem, methods: Methods) -> dict[str, Method]:

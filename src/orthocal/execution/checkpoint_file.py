@@ -10,7 +10,8 @@ import hashlib
 import json
 import sqlite3
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import FileError, OrthocalWarning
-from .keeping import Keeper, Standing
+from .keeping import Keeper, Standing, kept_by
 from .packing import UnpackableError, Values, pack, unpack
 from .sqlite_file import SqliteFile
 
@@ -102,15 +103,14 @@ class CheckpointFile(Keeper):
             self._file.close()
 
     @property
-    def words(self) -> str:
-        """What is kept, in one sentence; nothing where nothing is."""
+    def kept(self) -> str:
+        """What is kept, in words; nothing where nothing is."""
         if self._file is None or self._failed:
             return ""
         done = self._file.rows("SELECT iteration FROM loop ORDER BY number DESC LIMIT 1")
         if not done and not self._file.rows("SELECT number FROM call LIMIT 1"):
             return ""
-        kept = f"the first {done[0][0]} iterations" if done else "what slow calls of the simulator gave"
-        return f"interrupted: {self.path} keeps {kept}, and the same command goes on from there"
+        return f"the first {done[0][0]} iterations" if done else "what slow calls of the simulator gave"
 
     def _opened(self, file: _File, given: bool) -> None:
         """Of a file that is there: is it this work?"""
@@ -235,6 +235,25 @@ class CheckpointFile(Keeper):
             self._flush([], monotonic())
         elif self._file is None and sum(len(one) for _, _, one in self._waiting) > MOST_WAITING:
             self._waiting.clear()
+
+
+@contextmanager
+def kept_in(
+    where: Checkpoint, work: Callable[[], Work], seed: int, given: bool, words: str | None = None
+) -> Iterator[CheckpointFile]:
+    """What runs in this block is kept in a file; an interrupt says what is kept there, in ``words`` if given."""
+    file = CheckpointFile(where, work, seed, given)
+    try:
+        with kept_by(file):
+            yield file
+    except KeyboardInterrupt as stop:
+        kept = file.kept
+        if not kept:
+            raise
+        kept = words or kept
+        raise type(stop)(f"interrupted: {file.path} keeps {kept}, and the same command goes on from there") from None
+    finally:
+        file.close()
 
 
 def origin_of(path: Path) -> dict[str, Any]:

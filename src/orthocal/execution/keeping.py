@@ -92,9 +92,14 @@ def kept_by(keeper: Keeper | None) -> Iterator[None]:
         _current.reset(token)
 
 
+def keeper_around() -> Keeper | None:
+    """Of the run that is under way, if there is one."""
+    return _current.get()
+
+
 def keeper() -> Keeper:
     """Of the run that is under way; one that is forgotten where there is none."""
-    return _current.get() or Keeper()
+    return keeper_around() or Keeper()
 
 
 def kept_call(label: str, x: Array, theta: Array, made: Callable[[], Any]) -> Any:

@@ -14,11 +14,11 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import connection
-from threading import Thread
+from multiprocessing import connection, resource_tracker
+from threading import Thread, current_thread, main_thread
 from time import monotonic, sleep
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Self
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 from ..errors import InputError, OrthocalError
 from .program import end_group
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 PATIENCE = 15
 #: seconds after which processes that say nothing are looked at: a child of one that crashed may hold its pipe open
 ROUND = 1.0
+#: signals by which people and schedulers end a program
+ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 class ProcessWorkers(Generic[Task, Result]):
@@ -84,13 +86,22 @@ class _Child(Generic[Task, Result]):
         self._work = work
         self.pipe, far = context.Pipe()
         self._process = context.Process(target=_serve, args=(far, work.run), name="orthocal run")
+        if context.get_start_method() == "spawn":
+            # started with the first process otherwise, it would let signals through to that one
+            resource_tracker.ensure_running()
         with warnings.catch_warnings():
             # JAX, where the program has it, and Python from 3.12 on warn of every copy of a process with threads; the
             # copy is made only of what cannot be sent, and runs the user's function alone
             warnings.filterwarnings("ignore", message=".*fork", category=RuntimeWarning)
             warnings.filterwarnings("ignore", message=".*fork", category=DeprecationWarning)
-            with _interrupts_held():
-                self._process.start()
+            try:
+                with _signals_held():
+                    self._process.start()
+            except BaseException:
+                # nobody knows it yet, and so nobody else would end it
+                if self._process.pid is not None:
+                    self._process.kill()
+                raise
         far.close()
         self._ready, self.alive = False, True
         self.deadline: float | None = None
@@ -188,7 +199,11 @@ def _serve(pipe: Connection, run: Callable[[Task], Result]) -> None:
     """Of a process: do tasks until the pipe closes."""
     # a group of its own: Ctrl-C is the parent's business, and a time-out can end all that a task has started
     os.setsid()
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    for one, answer in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+        # what came before is forgotten
+        signal.signal(one, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {one})
+        signal.signal(one, answer)
 
     def end_with_parent() -> None:
         parent = multiprocessing.parent_process()
@@ -197,24 +212,40 @@ def _serve(pipe: Connection, run: Callable[[Task], Result]) -> None:
             end_group(os.getpid())
 
     Thread(target=end_with_parent, daemon=True).start()
-    pipe.send("ready")
+    said: Any = "ready"
     while True:
         try:
+            pipe.send(said)
             task = pipe.recv()
         except (EOFError, OSError):
+            # the parent has gone, or has ended the work
             return
         if task is None:
             return
-        pipe.send(run(task))
+        said = run(task)
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """A process that is started here gets no Ctrl-C until it serves: while it loads, each would print a traceback."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _signals_held() -> Iterator[None]:
+    """Ctrl-C and SIGTERM wait until a process is started, and the process gets none until it serves.
+
+    While it loads, each would print a traceback; and so would one whose parent stops in the middle of what it sends.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    came: list[int] = []
+    answers: dict[signal.Signals, Any] = {}
+    if current_thread() is main_thread():
+        # another thread of a library may take the signal, and the answer is then given here in spite of the mask
+        answers = {one: signal.getsignal(one) for one in ENDING if signal.getsignal(one) is not None}
+    for one in answers:
+        signal.signal(one, lambda number, _: came.append(number))
     try:
         yield
     finally:
+        for one, answer in answers.items():
+            signal.signal(one, answer)
+        for number in came:
+            signal.raise_signal(number)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 

@@ -98,7 +98,7 @@ def pareto_smoothed(log_weights: Array, efficiency: float = 1.0) -> tuple[Array,
     try:
         with np.errstate(all="ignore"):
             smoothed, pareto_k = array_stats.psislw(-log_weights, r_eff=efficiency)
-    except ValueError:
+    except (ValueError, IndexError):
         # fewer than 25 draws, or a chain that stands still
         return log_weights, np.nan
     if not np.isfinite(smoothed).all():

@@ -33,13 +33,13 @@ def fingerprint(problem: Problem) -> dict[str, str]:
     # what gives something else each time cannot be known again
     varies = not np.array_equal(calls[0], _called(problem, theta[0]), equal_nan=True)
     return {
-        "field data": _digest(data.x, data.y, str(names)),
-        "parameters": _digest(*prior, str(parameters.names)),
-        "simulator": "varies" if varies else _digest(*calls),
-        "domain": _digest(problem.rule.nodes, problem.rule.weights),
-        "noise": _digest(noise.cov, *errors, f"{noise.source} {problem.emulator_error}"),
-        "loss weight": _digest(problem.weight),
-        "starts": _digest(problem._starts),
+        "field data": digest(data.x, data.y, str(names)),
+        "parameters": digest(*prior, str(parameters.names)),
+        "simulator": "varies" if varies else digest(*calls),
+        "domain": digest(problem.rule.nodes, problem.rule.weights),
+        "noise": digest(noise.cov, *errors, f"{noise.source} {problem.emulator_error}"),
+        "loss weight": digest(problem.weight),
+        "starts": digest(problem._starts),
     }
 
 
@@ -55,7 +55,8 @@ def _called(problem: Problem, theta: Array) -> Array:
         simulator.calls, simulator.seconds, simulator.failures, simulator.failure = counted
 
 
-def _digest(*parts: NDArray[Any] | str) -> str:
+def digest(*parts: NDArray[Any] | str) -> str:
+    """Of arrays and words, shorter than they are."""
     total = hashlib.blake2b(digest_size=16)
     for part in parts:
         total.update(part.encode() if isinstance(part, str) else f"{part.shape}".encode())
