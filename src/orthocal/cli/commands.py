@@ -136,29 +136,22 @@ def compare(
     """
     from ..comparison.comparison import compare as run_compare
     from ..comparison.page import TABLES, write_tables
-    from ..config.problem_file import (
-        build_methods,
-        build_problem,
-        compared_methods,
-        held_out_groups,
-        input_files,
-        read_problem_file,
-    )
+    from ..config import problem_file as toml
 
-    config = read_problem_file(problem_file)
-    names = compared_methods(config) if methods is None else listed(methods)
-    chosen = build_methods(names, config.method, config.loss)
+    config = toml.read_problem_file(problem_file)
+    names = toml.compared_methods(config) if methods is None else listed(methods)
+    chosen = toml.build_methods(names, config.method, config.loss)
     folder = out or problem_file.parent / config.output.folder
     files = ("compare.html", *(f"compare-{name}.csv" for name in TABLES))
     title = config.output.title or f"Comparison of methods for {problem_file.name}"
     with (
         prints_left_out(prints),
-        outputs_in(folder, files, input_files(config, problem_file)) as outputs,
+        outputs_in(folder, files, toml.input_files(config, problem_file)) as outputs,
         ended_in_words(),
     ):
         given = {"problem_file": problem_file, "out": out, "methods": methods, "groups": groups}
         where = checkpoint_at(folder / "compare.ckpt", checkpoint, restart, "compare", **given)
-        problem, sampling = build_problem(config, problem_file.parent), config.sampling
+        problem, sampling = toml.build_problem(config, problem_file.parent), config.sampling
         outputs.need(LEAST_PAGE)
         comparison = run_compare(
             problem,
@@ -170,7 +163,7 @@ def compare(
             warmup=sampling.warmup,
             fold_draws=config.compare.fold_draws,
             loo=config.compare.loo,
-            groups=held_out_groups(config, problem_file.parent, groups or config.compare.groups),
+            groups=toml.held_out_groups(config, problem_file.parent, groups or config.compare.groups),
             checkpoint=where,
         )
         for posterior in comparison.posteriors.values():

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from ..errors import InputError
 from ..execution.checkpoint_file import Checkpoint, kept_in
 from ..machine.threads import one_blas_thread
 from ..methods import Method
-from ..problem.data import Groups
+from ..problem.data import FieldData, Groups
 from ..problem.fingerprint import digest
 from ..problem.problem import Problem
 from ..progress import progress_shown
@@ -157,31 +158,17 @@ def compare(
     checkpoint
         A file that keeps all fits while they are under way, as for ``oc.calibrate``: the same call goes on.
     """
-    if not isinstance(problem, Problem):
-        raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem")
     chosen = _chosen(problem, methods)
     check_lengths(draws, chains, warmup, seed)
-    parts = ("outputs", problem.data.q) if problem.data.without_inputs else ("rows", problem.data.n)
-    _check_folds(parts, folds, fold_draws)
+    _check_folds(problem.data, folds, fold_draws)
     held = held_groups(problem.data, groups)
     if loo:
         require_density(problem.data.transforms, problem.data.native_y)
     short = min(draws, FOLD_DRAWS) if fold_draws is None else fold_draws
-    own_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     options = {"chains": chains, "warmup": warmup, "progress": False}
-
-    def work() -> dict[str, str]:
-        described = {label: one.describe() for label, one in chosen.items()}
-        grouped = "none" if held is None else digest(held.codes, str(held.labels))
-        return work_of(problem, chains, warmup, methods=json.dumps(described), folds=str(folds), groups=grouped)
-
+    work = partial(_work, problem, chosen, (chains, warmup, folds), held)
     # one BLAS thread: the result must not depend on their number
-    with (
-        one_blas_thread(),
-        progress_shown(progress),
-        said_once(),
-        _kept(checkpoint, work, own_seed, seed is not None) as used_seed,
-    ):
+    with one_blas_thread(), progress_shown(progress), said_once(), _kept(checkpoint, work, seed) as used_seed:
         preparation = prepared(problem)
         splits = _splits(problem, folds, held, used_seed)
         fits = run_methods(problem, chosen, splits, used_seed, {**options, "draws": draws}, {**options, "draws": short})
@@ -190,21 +177,34 @@ def compare(
     return Comparison(chosen, *fits[:2], *scores, loo, preparation, used_seed, held, row_wise, last.missed)
 
 
+def _work(
+    problem: Problem, methods: dict[str, Method], lengths: tuple[int, int, int], groups: Groups | None
+) -> dict[str, str]:
+    """What a checkpoint must agree in."""
+    chains, warmup, folds = lengths
+    described = json.dumps({label: one.describe() for label, one in methods.items()})
+    grouped = "none" if groups is None else digest(groups.codes, str(groups.labels))
+    return work_of(problem, chains, warmup, methods=described, folds=str(folds), groups=grouped)
+
+
 @contextmanager
 def _kept(
-    checkpoint: str | Path | Checkpoint | None, work: Callable[[], dict[str, str]], seed: int, given: bool
+    checkpoint: str | Path | Checkpoint | None, work: Callable[[], dict[str, str]], seed: int | None
 ) -> Iterator[int]:
-    """All fits in one file, if there is to be one; the seed, which is that of the file."""
+    """All fits in one file, if there is to be one; the seed, that of the file or a new one where none was given."""
+    own = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     if checkpoint is None:
-        yield seed
+        yield own
         return
     where = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(Path(checkpoint))
-    with kept_in(where, work, seed, given, "the fits that were done") as file:
+    with kept_in(where, work, own, seed is not None, "the fits that were done") as file:
         yield file.seed
 
 
 def _chosen(problem: Problem, methods: Methods) -> dict[str, Method]:
     """The methods by label."""
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem")
     if not problem.data.without_inputs:
         return labelled(methods)
     return with_output_priors(problem, labelled(OUTPUT_METHODS if methods is METHODS else methods))
@@ -217,11 +217,11 @@ def _splits(problem: Problem, folds: int, groups: Groups | None, seed: int) -> l
     return [*rows, split_groups(problem, groups, seed)] if groups else rows
 
 
-def _check_folds(parts: tuple[str, int], folds: int, fold_draws: int | None) -> None:
+def _check_folds(data: FieldData, folds: int, fold_draws: int | None) -> None:
     """Mistakes that would otherwise look like failures of every method."""
     if fold_draws is not None and (not isinstance(fold_draws, int | np.integer) or fold_draws < 4):
         raise InputError(f"fold_draws={fold_draws!r}: give a whole number of at least 4")
-    what, n = parts
+    what, n = ("outputs", data.q) if data.without_inputs else ("rows", data.n)
     if not isinstance(folds, int | np.integer) or (folds != 0 and not 2 <= folds <= n):
         raise InputError(
             f"folds={folds!r}: give a whole number from 2 to the number of {what}, {n}, or 0 for no scores"
