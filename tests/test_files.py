@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from orthocal.errors import OrthocalError, WriteError
-from orthocal.files import whole_file
+from orthocal.errors import FileError, OrthocalError, WriteError
+from orthocal.files import netcdf, whole_file
 
 FULL = """
 import resource, sys
 import numpy as np
 import xarray as xr
 from orthocal.errors import WriteError
-from orthocal.files import read_netcdf, write_netcdf
+from orthocal.files.netcdf import read_netcdf, write_netcdf
 
 tree = xr.DataTree(xr.Dataset({"values": ("n", np.arange(1e5))}, attrs={"format": "test"}))
 _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -73,3 +73,31 @@ def test_a_folder_that_may_not_be_written(tmp_path, monkeypatch):
     monkeypatch.setattr("orthocal.files.tempfile.TemporaryDirectory", fails)
     with pytest.raises(WriteError, match="Permission denied"), whole_file(tmp_path / "page.html") as draft:
         Path(draft).write_text("all")
+
+
+@pytest.fixture
+def stored(tmp_path):
+    import numpy as np
+    import xarray as xr
+
+    tree = xr.DataTree(xr.Dataset({"values": ("n", np.arange(10.0))}, attrs={"format": "test"}))
+    return netcdf.write_netcdf(tree, tmp_path / "tree.nc")
+
+
+def test_a_file_without_a_stamp_is_tried_first(stored, monkeypatch):
+    """As version 0.1 wrote them; one that the HDF5 library never ends with is ended."""
+    content = stored.read_bytes()
+    stored.write_bytes(content[: content.rindex(netcdf.STAMP)])
+    assert netcdf.read_netcdf(stored, "test", "")["values"].sum() == 45
+    monkeypatch.setattr(netcdf, "PATIENCE", 0.001)
+    with pytest.raises(FileError, match="its reading does not end"):
+        netcdf.read_netcdf(stored, "test", "")
+
+
+def test_a_file_whose_bytes_have_changed_is_never_opened(stored, monkeypatch):
+    monkeypatch.delattr(netcdf, "loaded")
+    good = stored.read_bytes()
+    for changed in (good[:100] + b"\0" + good[101:], good + b" ", good[:-1], good[:-80], good[:50] + good):
+        stored.write_bytes(changed)
+        with pytest.raises(FileError, match="its digest does not fit"):
+            netcdf.read_netcdf(stored, "test", "")

@@ -7,7 +7,7 @@ from pathlib import Path
 import xarray as xr
 
 from ..errors import FileError
-from ..files import read_netcdf, write_netcdf
+from ..files.netcdf import read_netcdf, write_netcdf
 from .record import FORMAT
 
 _GROUPS = {"posterior", "sample_stats", "observed_data", "constant_data", "prior", "bias_state"}

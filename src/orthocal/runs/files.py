@@ -14,7 +14,8 @@ import pandas as pd
 
 from ..arrays import Array, Names
 from ..errors import FileError, InputError
-from ..files import checksum, read_netcdf, whole_file, write_netcdf
+from ..files import checksum, whole_file
+from ..files.netcdf import read_netcdf, write_netcdf
 from ..files.tables import Dialect, TextTable, text_lines, text_table
 
 FORMAT = "orthocal runs 1"
