@@ -58,7 +58,10 @@ def everything(posterior):
 
 def ended(case, checkpoint, number, after):
     """Whether a process that calibrates was ended by a signal after some seconds, before it was done."""
-    child = os.fork()
+    with warnings.catch_warnings():
+        # JAX, which another test may have loaded, warns of every copy of a process
+        warnings.simplefilter("ignore")
+        child = os.fork()
     if not child:
         # so short a run is written more often than it need be, with all calls of the simulator
         checkpoint_file.EVERY, checkpoint_file.SPARED, checkpoint_file.LEAST_SECONDS = 0.01, 1.0, 0.0

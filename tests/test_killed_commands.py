@@ -36,6 +36,9 @@ g = {{ distribution = "uniform", loc = 0, scale = 1 }}
 [design]
 kind = "grid"
 n = 40
+[x]
+file = "x.csv"
+columns = ["x"]
 [run]
 jobs = 2
 [outcomes]
@@ -52,6 +55,11 @@ def problem(method, draws):
 
 def draws_of(folder):
     return oc.load(folder / "fit.nc").theta.tobytes()
+
+
+def runs_of(folder):
+    runs = oc.RunTable.load(folder / "runs.csv")
+    return runs.theta.tobytes() + runs.output.tobytes()
 
 
 def table_of(name, without=()):
@@ -76,7 +84,7 @@ CASES = {
         None,
         table_of("joint-curved5.csv", ("second", "ess")),
     ),
-    "campaign": ("simulate campaign.toml --export runs.csv", None, table_of("runs.csv", ("second", "time", "start"))),
+    "campaign": ("simulate campaign.toml --export runs.csv", None, runs_of),
     "galaxy mock": (f"galaxy mock {GALAXY} --out .", None, table_of("joint.csv", ("second",))),
 }
 
@@ -89,6 +97,7 @@ def made(folder, setting):
     (folder / "field.csv").write_text(FIELD)
     (folder / "simulator.py").write_text(SIMULATOR)
     (folder / "campaign.toml").write_text(CAMPAIGN)
+    (folder / "x.csv").write_text("x\n0.5\n")
     if setting is not None:
         (folder / "problem.toml").write_text(problem(*setting))
     return folder
