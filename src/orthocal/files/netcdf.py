@@ -40,8 +40,8 @@ def write_netcdf(data: xr.DataTree, path: str | Path) -> Path:
     with whole_file(path) as draft:
         # made in memory: where the disk is full, the HDF5 library would end the whole process
         content = marked.to_netcdf(engine="h5netcdf")
-        with draft.open("wb") as file:
-            file.write(content)
+        draft.write_bytes(content)
+        with draft.open("ab") as file:
             # HDF5 knows its own end, and does not look at what follows
             file.write(_stamp(hashlib.blake2b(content, digest_size=32)))
     return Path(path)
