@@ -264,8 +264,9 @@ class RunStore(SqliteFile):
         with self._plain_errors(), self._damage():
             stored = self._campaign()
             rows = [] if stored is None else [(one[0], *one[3:]) for one in self._whole_rows(self._count(stored))]
+            # a store of version 1 has no checksums: what should be a number may be text
+            seconds = [float(one[-1]) for one in rows if one[1] == "done" and one[-1] is not None]
         counts = Counter(status for _, status, *_ in rows)
-        seconds = [one[-1] for one in rows if one[1] == "done" and one[-1] is not None]
         return Status(
             counts["done"],
             counts["failed"],
