@@ -1,4 +1,4 @@
-"""netCDF files whose groups have no end."""
+"""netCDF files that are damaged: groups without an end, files cut short."""
 
 import numpy as np
 import pytest
@@ -34,3 +34,15 @@ def test_sizes_that_no_file_can_hold(tmp_path):
         file.create_dataset("x", (10**9, 10**3), dtype="f8")
     with pytest.raises(FileError, match="larger than a file of this size can hold"):
         oc.load(tmp_path / "large.nc")
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_a_file_that_was_cut(tmp_path, libver, monkeypatch):
+    monkeypatch.setattr("orthocal.files.netcdf._tried", lambda path: pytest.fail("a process is not needed"))
+    path = tmp_path / "cut.nc"
+    with h5py.File(path, "w", libver=libver) as file:
+        file["x"] = np.arange(1000.0)
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes()[: size // 2])
+    with pytest.raises(FileError, match=f"cut.nc is damaged: {size // 2} bytes are left of {size}"):
+        oc.load(path)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 MOST_COMPRESSED = 1032
 #: what the last line of a file begins with; the digest of all before it follows
 STAMP = b"\northocal: blake2b of all before this line: "
+#: what an HDF5 file begins with, and more bytes than any has
+SIGNATURE, MOST_BYTES = b"\x89HDF\r\n\x1a\n", 2**60
 #: bytes that are read at a time
 BLOCK = 2**24
 #: seconds that a trial may take, and bytes that are read in one of them at least
@@ -52,6 +54,7 @@ def read_netcdf(path: str | Path, kind: str, foreign: str) -> xr.DataTree:
     if not Path(path).is_file():
         raise FileError(f"there is no file {path}")
     if not _stamped(path):
+        _refuse_cut(path)
         _tried(path)
     data = loaded(path)
     found, written = str(data.attrs.get("format")), str(data.attrs.pop("digest", None))
@@ -91,6 +94,20 @@ def _stamped(path: str | Path) -> bool:
     if STAMP[1:10] in end:
         raise FileError(CHANGED.format(path))
     return False
+
+
+def _refuse_cut(path: str | Path) -> None:
+    """A file that is shorter than its first bytes say: known without a process of its own."""
+    with Path(path).open("rb") as file:
+        first = file.read(64)
+        size = file.seek(0, os.SEEK_END)
+    if first[:8] != SIGNATURE or len(first) < 64:
+        raise FileError(f"{path} is not a netCDF file, or it is damaged (its first bytes are others)")
+    # the HDF5 specification's superblocks: where the address of the end stands, by version
+    place = {0: 40, 1: 44, 2: 28, 3: 28}.get(first[8])
+    end = 0 if place is None else int.from_bytes(first[place : place + 8], "little")
+    if size < end < MOST_BYTES:
+        raise FileError(f"{path} is damaged: {size} bytes are left of {end}")
 
 
 def _tried(path: str | Path) -> None:
