@@ -50,6 +50,38 @@ def test_while_it_loads(interrupted, module):
     assert run.stdout == ""
 
 
+COLLECTED = """
+import os, signal, time, weakref
+
+class Collected:
+    pass
+
+calls = []
+
+def simulate(x, theta):
+    calls.append(1)
+    if len(calls) == 3:
+        one = Collected()
+        kept = weakref.ref(one, lambda _: os.kill(os.getpid(), signal.NAME))
+        del one
+        for _ in range(1000):
+            time.sleep(0.01)
+        os._exit(99)
+    return theta[0] * x[:, 0]
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_where_nothing_can_be_raised(small, name, code):
+    """Of an error in what is called when an object is collected Python only says that it was ignored."""
+    (small / "simulator.py").write_text(COLLECTED.replace("NAME", name))
+    command = [sys.executable, "-c", "from orthocal.cli import main; main()", "run", "problem.toml"]
+    run = subprocess.run(command, cwd=small, capture_output=True, text=True, check=False)
+    assert run.returncode == code
+    assert run.stderr.startswith("error: interrupted")
+    assert run.stderr.count("\n") == 1
+
+
 LOADED = """
 import sys
 from orthocal.cli import main

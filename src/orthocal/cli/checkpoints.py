@@ -32,6 +32,8 @@ Kept = Annotated[
 class TerminatedError(KeyboardInterrupt):
     """SIGTERM: as Ctrl-C, with another exit code."""
 
+    number = signal.SIGTERM
+
 
 def checkpoint_at(path: Path, kept: bool, restart: bool, command: str, **options: Any) -> Checkpoint | None:
     """Where a command keeps its work, beside its results; it can be given again with these options."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import current_thread, main_thread
+from threading import Timer, current_thread, main_thread
 from types import FrameType
 
 from ..errors import OrthocalError, OrthocalWarning
@@ -15,6 +16,8 @@ from .streams import ENDED, lasting_streams
 
 #: what shells expect of a program that Ctrl-C has ended
 INTERRUPTED = 130
+#: seconds after which an interrupt comes again
+AGAIN = 0.01
 
 
 def main() -> None:
@@ -29,7 +32,7 @@ def main() -> None:
 
 
 def _code_of_run() -> int:
-    with warnings.catch_warnings(), _interrupts() as interrupts:
+    with warnings.catch_warnings(), _raised_again(), _interrupts() as interrupts:
         warnings.showwarning = _show_warning
         try:
             # loading it takes a while
@@ -74,6 +77,30 @@ def _interrupts() -> Iterator[list[int]]:
         yield came
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _raised_again() -> Iterator[None]:
+    """An interrupt that comes where nothing can be raised, while an object is collected for instance, comes again."""
+    before, waiting = sys.unraisablehook, list[Timer]()
+
+    def hook(unraisable: sys.UnraisableHookArgs) -> None:
+        error = unraisable.exc_value
+        if not isinstance(error, KeyboardInterrupt):
+            before(unraisable)
+            return
+        timer = Timer(AGAIN, os.kill, (os.getpid(), getattr(error, "number", signal.SIGINT)))
+        timer.daemon = True
+        waiting.append(timer)
+        timer.start()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        for timer in waiting:
+            timer.cancel()
 
 
 def _interrupted() -> int:
