@@ -279,6 +279,7 @@ def test_the_problem_file_page_names_every_key():
                     assert f"`{key}`" in page, f"{table}.{key}"
 
 
+@pytest.mark.slow
 def test_two_outcomes_with_errors_and_missing_cells(tmp_path, orthocal):
     rng = np.random.default_rng(0)
     rows = [

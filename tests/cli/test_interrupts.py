@@ -71,7 +71,7 @@ def simulate(x, theta):
 """
 
 
-@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize(("name", "code"), [pytest.param("SIGINT", 130, marks=pytest.mark.slow), ("SIGTERM", 143)])
 def test_where_nothing_can_be_raised(small, name, code):
     """Of an error in what is called when an object is collected Python only says that it was ignored."""
     (small / "simulator.py").write_text(COLLECTED.replace("NAME", name))

@@ -177,6 +177,7 @@ def test_held_out_scores_are_in_the_order_of_the_rows():
     np.testing.assert_allclose(error, away, atol=40)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_comparison():
     x, y = MODEL1.simulate(np.random.default_rng(5), 20)
     problem = MODEL1.problem(x, y)

@@ -62,7 +62,9 @@ def assert_same(ours, reference, rtol=1e-10):
     np.testing.assert_allclose(ours, reference, rtol=0, atol=rtol * np.abs(reference).max())
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "softbart" else name for name in METHODS]
+)
 def test_every_method_draws_what_it_would_from_all_rows(name):
     ours = short(replicated(), METHODS[name])
     with row_by_row():
