@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.errors import ConfigError, InputError
+from orthocal.config.user_code import FileFunction
+from orthocal.errors import ConfigError, InputError, OrthocalError
 from orthocal.sections import Section, read_sections, read_toml
 
 X = np.linspace(0, 1, 20)
@@ -53,6 +54,15 @@ def test_messages_stay_short(tmp_path):
     with pytest.raises(ConfigError, match=r"unknown key 'key0'.*and 993 more") as error:
         read_sections(given(tmp_path, text), Settings)
     assert len(str(error.value)) < 4000
+
+
+def test_names_that_no_file_can_have(tmp_path):
+    name = "a" * 100_000
+    simulator = FileFunction(f"{name}.py:f", tmp_path)
+    for read in (lambda: oc.load(name), lambda: oc.RunTable.load(f"{name}.nc"), lambda: simulator(X, [1.0])):
+        with pytest.raises(OrthocalError) as error:
+            read()
+        assert len(str(error.value)) < 2100
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])

@@ -9,8 +9,17 @@ from traceback import extract_tb
 KEPT = "what had finished is kept: the same command goes on from there"
 
 
+#: letters of a message
+MOST_LETTERS = 2000
+
+
 class OrthocalError(Exception):
     """Base of every error that orthocal raises on purpose."""
+
+    def __str__(self) -> str:
+        text, half = super().__str__(), MOST_LETTERS // 2
+        # a file may have names of any length, and messages quote them
+        return text if len(text) <= MOST_LETTERS else f"{text[:half]} ... {text[-half:]}"
 
 
 class InputError(OrthocalError, ValueError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,7 +42,7 @@ def read_atlas3d(path: str | Path) -> Kinematics:
 
 
 def existing(path: str | Path, argument: str | None = None) -> Path:
-    if not Path(path).is_file():
+    if not os.path.isfile(path):  # of names that no file can have Path.is_file raises
         cure = f": give it as `{argument}`" if argument else ""
         raise InputError(f"there is no file {path}{cure}")
     return Path(path)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -90,7 +91,7 @@ class RunStore(SqliteFile):
 
     def __init__(self, path: str | Path, write: bool = False) -> None:
         self.path = Path(path)
-        if not write and not self.path.is_file():
+        if not write and not os.path.isfile(self.path):  # of names that no file can have Path.is_file raises
             raise FileError(f"there is no file {self.path}: nothing has been run yet")
         if not self.path.parent.is_dir():
             raise FileError(f"cannot make {self.path}: its folder does not exist")
