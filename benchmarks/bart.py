@@ -42,8 +42,9 @@ def ours(x, y, nodes, repeats):
     sampler = oc.bias.BART(trees=TREES).prepare(setting)
     rng = np.random.default_rng(1)
     state, _ = sampler.draw([rng], None, y[None])
-    size = sum(part.nbytes for part in state[0]) / 1e6
-    return sampler, timed(lambda: sampler.draw([rng], state, y[None]), repeats), size
+    size = sum(part.nbytes for part in state.own[0]) / 1e6
+    # bartz has no offset
+    return sampler.own, timed(lambda: sampler.draw([rng], state, y[None]), repeats), size
 
 
 def theirs(sampler, y, repeats):
