@@ -10,15 +10,16 @@ KEPT = "what had finished is kept: the same command goes on from there"
 
 
 #: letters of a message
-MOST_LETTERS = 2000
+MOST_LETTERS = 4000
 
 
 class OrthocalError(Exception):
     """Base of every error that orthocal raises on purpose."""
 
     def __str__(self) -> str:
-        text, half = super().__str__(), MOST_LETTERS // 2
-        # a file may have names of any length, and messages quote them
+        # a file may have names of any length, and half characters, which no terminal takes; messages quote them
+        text = super().__str__().encode("utf-8", "backslashreplace").decode()
+        half = MOST_LETTERS // 2
         return text if len(text) <= MOST_LETTERS else f"{text[:half]} ... {text[-half:]}"
 
 
