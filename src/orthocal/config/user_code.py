@@ -19,6 +19,7 @@ from typing import Any
 
 from ..arrays import Array
 from ..errors import ConfigError
+from ..files import is_file
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +62,7 @@ class FileFunction:
         file, colon, name = self.reference.rpartition(":")
         if not colon or not file or not name:
             raise ConfigError(f'simulator {self.reference!r}: give it as "file.py:function"')
-        if not os.path.isfile(self._path):  # of names that no file can have Path.is_file raises
+        if not is_file(self._path):
             raise ConfigError(f"the simulator's file {self.folder / file} does not exist")
         function = getattr(_module(self._path, file), name, None)
         if not callable(function):

@@ -12,6 +12,11 @@ from pathlib import Path
 from ..errors import InputError, WriteError
 
 
+def is_file(path: str | Path) -> bool:
+    """Whether there is such a file; ``Path.is_file`` raises for names that no file can have."""
+    return os.path.isfile(path)
+
+
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
     """A path to write to, which becomes ``path`` at the end, or nothing if the writing fails."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import FileError
-from . import whole_file
+from . import is_file, whole_file
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,7 +51,7 @@ def write_netcdf(data: xr.DataTree, path: str | Path) -> Path:
 
 def read_netcdf(path: str | Path, kind: str, foreign: str) -> xr.DataTree:
     """Read a tree and check that ``write_netcdf`` wrote it; ``foreign`` is said of one whose ``format`` is not kind."""
-    if not os.path.isfile(path):  # of names that no file can have Path.is_file raises
+    if not is_file(path):
         raise FileError(f"there is no file {path}")
     if not _stamped(path):
         _refuse_cut(path)

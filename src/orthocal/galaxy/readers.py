@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import pandas as pd
 
 from ..arrays import Array, as_floats
 from ..errors import InputError, OrthocalWarning, shortened
+from ..files import is_file
 from ..files.tables import number_of
 from .kinematics import Kinematics
 from .moments import MOMENTS
@@ -42,7 +42,7 @@ def read_atlas3d(path: str | Path) -> Kinematics:
 
 
 def existing(path: str | Path, argument: str | None = None) -> Path:
-    if not os.path.isfile(path):  # of names that no file can have Path.is_file raises
+    if not is_file(path):
         cure = f": give it as `{argument}`" if argument else ""
         raise InputError(f"there is no file {path}{cure}")
     return Path(path)

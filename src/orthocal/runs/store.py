@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -21,7 +20,7 @@ from ..arrays import Array, Names
 from ..errors import KEPT, FileError, InputError
 from ..execution.simulation import RunResult, RunTask
 from ..execution.sqlite_file import SqliteFile
-from ..files import checksum
+from ..files import checksum, is_file
 from .identity import Identity
 from .table import RunTable
 
@@ -91,7 +90,7 @@ class RunStore(SqliteFile):
 
     def __init__(self, path: str | Path, write: bool = False) -> None:
         self.path = Path(path)
-        if not write and not os.path.isfile(self.path):  # of names that no file can have Path.is_file raises
+        if not write and not is_file(self.path):
             raise FileError(f"there is no file {self.path}: nothing has been run yet")
         if not self.path.parent.is_dir():
             raise FileError(f"cannot make {self.path}: its folder does not exist")
