@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from ..arrays import Array, matrix_root
+from ..arrays import Array, IntArray, matrix_root
 from ..bias.base import BiasSampler
 from ..bias.outcomes import OutcomesBias, OutcomesState
 from ..errors import IdentifiabilityError
@@ -70,8 +71,10 @@ class Regressed(NamedTuple):
 
     Attributes
     ----------
-    at_data, at_nodes
-        (s, n, q) and (s, m, q).
+    at_nodes
+        (s, m, q).
+    at_data
+        Takes numbers of draws (k,) to these at the data, (k, n, q): of many data points all draws are never made.
     beta
         (s, p).
     moved
@@ -88,9 +91,11 @@ class Regressed(NamedTuple):
         What that prior has added to ``moved`` after the regression, (s, p), or None.
     noise_precision
         Of the whitened noise, (s, q, q), where it was sampled.
+    square
+        The square of what is left of the data, in units of the noise, (s,), where that is known without ``at_data``.
     """
 
-    at_data: Array
+    at_data: Callable[[IntArray], Array]
     at_nodes: Array
     beta: Array
     moved: Array
@@ -100,6 +105,7 @@ class Regressed(NamedTuple):
     stats: dict[str, Array]
     shift: Array | None = None
     noise_precision: Array | None = None
+    square: Array | None = None
 
     @classmethod
     def of(
@@ -119,7 +125,7 @@ class Regressed(NamedTuple):
         real = values + np.einsum("xkp,sp->sxk", gradient, slopes)
         moved = slopes + values[:, n:].reshape(len(values), -1) @ linear.coefficients.T
         return cls(
-            real[:, :n],
+            in_memory(real[:, :n]),
             real[:, n:],
             slopes,
             moved,
@@ -146,13 +152,23 @@ def with_prior(linear: Linear, free: Regressed, rngs: list[np.random.Generator])
     pull = linear.pull + normal @ linear.prior_root()
     combined = np.linalg.solve(information + linear.precision, (free.moved @ information + pull).T).T
     shift = combined - free.moved
+    every = np.arange(len(shift))
     at_data, at_nodes = (
         values + np.einsum("sp,pxk->sxk", shift, regressed_on(free.moved, values))
-        for values in (free.at_data, free.at_nodes)
+        for values in (free.at_data(every), free.at_nodes)
     )
     return free._replace(
-        at_data=at_data, at_nodes=at_nodes, moved=combined, log_prior=linear.log_prior(combined), shift=shift
+        at_data=in_memory(at_data),
+        at_nodes=at_nodes,
+        moved=combined,
+        log_prior=linear.log_prior(combined),
+        shift=shift,
     )
+
+
+def in_memory(values: Array) -> Callable[[IntArray], Array]:
+    """``Regressed.at_data`` of draws that are all there, (s, n, q)."""
+    return values.__getitem__
 
 
 def regressed_on(moved: Array, values: Array) -> Array:
@@ -198,7 +214,7 @@ class GaussianDesign(NamedTuple):
         records = bias.records(bias.processes_at(white))
         beta = moved - white @ self.taken.T
         log_prior = linear.log_prior(moved)
-        at_data, at_nodes = real[:, :n], real[:, n:]
+        at_data, at_nodes = in_memory(real[:, :n]), real[:, n:]
         return Regressed(at_data, at_nodes, beta, moved, records, bias.samplers, log_prior, {}, noise_precision=noise)
 
 
