@@ -22,13 +22,13 @@ def problem():
 
 @pytest.fixture(scope="module")
 def whole(problem):
-    return oc.calibrate(problem, draws=200, chains=2, seed=1, progress=False)
+    return oc.calibrate(problem, draws=300, chains=2, seed=1, progress=False)
 
 
 @pytest.fixture(scope="module")
 def some(problem):
     # 2 chains x 50 draws x 60 points x 2 arrays x 8 bytes
-    return oc.calibrate(problem, draws=200, chains=2, seed=1, progress=False, keep_mb=0.096)
+    return oc.calibrate(problem, draws=300, chains=2, seed=1, progress=False, keep_mb=0.096)
 
 
 def test_theta_is_that_of_all_draws(whole, some):
@@ -52,7 +52,7 @@ def test_statistics_are_those_of_the_kept_draws_where_these_are_many(some):
 
 
 def test_few_kept_draws_have_normal_quantiles_of_more(problem, whole):
-    few = oc.calibrate(problem, draws=200, chains=2, seed=1, progress=False, keep_mb=0.01)
+    few = oc.calibrate(problem, draws=300, chains=2, seed=1, progress=False, keep_mb=0.01)
     assert len(few.record.kept) == 5
     found, true = few.data["at_data"]["bias"], whole.record.at_data("bias").reshape(-1, 60, 1)
     # of 64 draws and more: sds to within four of their own errors, 1 / sqrt(128) each
@@ -65,7 +65,7 @@ def test_what_follows_works_with_kept_draws(some, tmp_path):
     assert some.check()
     assert some.predict().sizes["draw"] == 50
     assert some.predict(draws=3).sizes["draw"] == 3
-    assert some.predict(np.array([[0.5]])).sizes["draw"] == 200
+    assert some.predict(np.array([[0.5]])).sizes["draw"] == 300
     loaded = oc.load(some.save(tmp_path / "fit.nc"))
     np.testing.assert_array_equal(loaded.record.kept, some.record.kept)
     assert loaded.predict(draws=2).sizes["draw"] == 2
