@@ -99,12 +99,16 @@ class Box:
 
     def rules(self, d: int) -> tuple[Rule, Rule | None]:
         if d <= 2:
-            count = self.nodes or LEGENDRE_NODES[d]
+            count = self.legendre_nodes(d)
             return self._legendre(d, count), self._legendre(d, (count + 1) // 2)
-        fine = self._sobol(d, self.nodes or SOBOL_NODES)
+        fine = self.sobol(d, self.nodes or SOBOL_NODES)
         half = (len(fine.nodes) + 1) // 2
         # the first half of a Sobol sequence is itself one
         return fine, Rule(fine.nodes[:half], np.full(half, 1.0 / half))
+
+    def legendre_nodes(self, d: int) -> int:
+        """Gauss–Legendre nodes an input, for one input or two."""
+        return self.nodes or LEGENDRE_NODES[d]
 
     def volumes(self, x: Array) -> Array:
         rows, (place,) = unique_rows(x)
@@ -119,7 +123,8 @@ class Box:
         unit = np.stack([grid.ravel() for grid in grids], axis=1)
         return Rule(lower + unit * (upper - lower), np.prod(shares, axis=0).ravel())
 
-    def _sobol(self, d: int, count: int) -> Rule:
+    def sobol(self, d: int, count: int) -> Rule:
+        """Scrambled Sobol nodes: of two counts, the nodes of the smaller begin those of the larger."""
         lower, upper = self.bounds(d)
         # a fixed seed: the rule belongs to the problem, not to the run
         points = qmc.Sobol(d, rng=np.random.default_rng(0)).random_base2(int(np.ceil(np.log2(count))))
@@ -135,7 +140,7 @@ class Box:
         """Volumes of the Voronoi cells, by counting Sobol points by nearest neighbour."""
         lower, upper = self.bounds(rows.shape[1])
         count = max(2**14, 128 * len(rows))
-        points = self._sobol(rows.shape[1], count).nodes
+        points = self.sobol(rows.shape[1], count).nodes
         _, nearest = cKDTree((rows - lower) / (upper - lower)).query((points - lower) / (upper - lower))
         return np.bincount(nearest, minlength=len(rows)) / count
 
