@@ -30,6 +30,7 @@ from .closest import Closest, closest
 from .fitted import fitted_bias
 from .group_noise import noise_sampler
 from .regress import Linear, Regressed, gaussian_draws, gibbs_draws
+from .regress_large import large_draws, wanted
 from .regress_noise import MOST_SAMPLED, noise_draws
 from .regress_sampled import sampled_draws
 from .weights import Weights, importance_weights
@@ -79,6 +80,8 @@ class Joint(ListedMethod):
 
     def regressed(self, problem: Problem, plan: Plan, linear: Linear) -> Regressed:
         """Step (1)."""
+        if isinstance(self.bias, GP) and wanted(self.bias, problem):
+            return large_draws(problem, plan, self.bias, linear)
         if isinstance(self.bias, GP) and self.bias.sampled:
             return sampled_draws(problem, plan, self.bias, linear)
         bias = fitted_bias(self.bias, problem, problem.rule.nodes)

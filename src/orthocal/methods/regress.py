@@ -23,6 +23,8 @@ from .noise_sample import NoiseSampler
 WEAK_PRIOR = 0.02
 #: singular values of the gradients at the data, in units of their lengths, below which a parameter is undetermined
 RANK = 1e-8
+#: numbers of draws at the data that are in memory together, and draws that stand for all where these are more
+MOST_AT_ONCE, SOME_DRAWS = 50_000_000, 256
 
 
 class Linear(NamedTuple):
@@ -152,18 +154,29 @@ def with_prior(linear: Linear, free: Regressed, rngs: list[np.random.Generator])
     pull = linear.pull + normal @ linear.prior_root()
     combined = np.linalg.solve(information + linear.precision, (free.moved @ information + pull).T).T
     shift = combined - free.moved
-    every = np.arange(len(shift))
-    at_data, at_nodes = (
-        values + np.einsum("sp,pxk->sxk", shift, regressed_on(free.moved, values))
-        for values in (free.at_data(every), free.at_nodes)
-    )
+    at_nodes = free.at_nodes + np.einsum("sp,pxk->sxk", shift, regressed_on(free.moved, free.at_nodes))
+    slopes = _slopes_at_data(linear, free)
+
+    def at_data(rows: IntArray) -> Array:
+        return np.asarray(free.at_data(rows) + np.einsum("sp,pxk->sxk", shift[rows], slopes))
+
     return free._replace(
-        at_data=in_memory(at_data),
-        at_nodes=at_nodes,
-        moved=combined,
-        log_prior=linear.log_prior(combined),
-        shift=shift,
+        at_data=at_data, at_nodes=at_nodes, moved=combined, log_prior=linear.log_prior(combined), shift=shift
     )
+
+
+def _slopes_at_data(linear: Linear, free: Regressed) -> Array:
+    """``regressed_on`` of the draws at the data, (p, n, q); of many data by some draws, one after the other."""
+    count, (n, q, p) = len(free.moved), linear.at_data.shape
+    if count * n * q <= MOST_AT_ONCE:
+        return regressed_on(free.moved, free.at_data(np.arange(count)))
+    some = np.linspace(0, count - 1, max(SOME_DRAWS, 4 * p)).round().astype(np.intp)
+    away = free.moved[some] - free.moved[some].mean(axis=0)
+    # the pseudo-inverse takes values to slopes: its rows add up to zero, so that values need no centring
+    weights, slopes = np.linalg.pinv(away), np.zeros((p, n, q))
+    for place, row in enumerate(some):
+        slopes += weights[:, place, None, None] * free.at_data(row[None])[0]
+    return slopes
 
 
 def in_memory(values: Array) -> Callable[[IntArray], Array]:
