@@ -97,12 +97,9 @@ def _markov_draws(
     places = [np.searchsorted(one.support, nodes.nodes[:, 0]) for one in samplers]
     fine = np.stack([own[:, place, 0] for own, place in zip(states, places, strict=True)], axis=-1)
     at_nodes = nodes.down(fine)
-    at_data = values_at_data(
-        linear, problem.data.x, beta, samplers, [own.reshape(len(own), -1) for own in states], plan
-    )
-
+    recorded = [own.reshape(len(own), -1) for own in states]
     free = Regressed(
-        at_data,
+        values_at_data(linear, problem.data.x, beta, samplers, recorded, plan),
         at_nodes + np.einsum("mkp,sp->smk", linear.at_nodes, beta),
         beta,
         beta + at_nodes.reshape(len(beta), -1) @ linear.coefficients.T,
