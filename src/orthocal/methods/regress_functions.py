@@ -1,18 +1,18 @@
 """Draws of the real process where the bias is a sum of functions with Gaussian coefficients, and the data are many.
 
-The functions' number is doubled once, and the nodes of the bias until that changes little: what either moves theta by,
-in posterior sds, is kept for ``check``.
+The functions and the nodes of the bias are doubled, once at least and until that changes little: what the last time
+moved theta by, in posterior sds, is kept for ``check``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag, cho_solve, cholesky, solve_triangular
 
-from ..arrays import Array
+from ..arrays import Array, matrix_root
 from ..bias import GP
 from ..bias.base import BiasSampler, Setting
 from ..bias.gp import Scales
@@ -31,7 +31,11 @@ from .regress import Linear, Regressed
 MOST_FUNCTIONS = 2_400
 #: points a length-scale of the coarser grid: between its points it leaves out .2 % of the variance or less, of rough
 #: processes (nu = 1/2) 5 %
-A_LENGTH = {0.5: 6.0, 1.5: 4.0, 2.5: 3.0, np.inf: 2.5}
+A_LENGTH = {0.5: 6.0, 1.5: 4.0, 2.5: 4.0, np.inf: 3.0}
+#: cells an input at least, and where the length-scale is so many times its width that the process is straight along it
+FEWEST_CELLS, STRAIGHT = (6, 2), 5.0
+#: how often the number of functions is doubled, until that moves theta by little
+MOST_DOUBLINGS = 3
 #: fewer than this a length-scale are no grid for it
 LEAST_A_LENGTH = 1.5
 #: inputs up to which a grid is taken, and inducing points beyond
@@ -44,13 +48,15 @@ NODES = {1: (200, 400, 800), 2: (30, 60, 120), 3: (2**12, 2**13, 2**14, 2**15)}
 class Part(NamedTuple):
     """One outcome's functions: sums over the data in white coefficients, and the sampler whose records they become.
 
-    ``recorded`` takes white coefficients (s, M) to these; ``at`` gives the functions (m, M) at x (m, d).
+    ``recorded`` takes white coefficients (s, M) to these; ``at`` gives the functions (m, M) at x (m, d), and
+    ``unsaid`` the covariance of what they leave out of the process there, (m, m), where that is not small.
     """
 
     sums: Sums
     sampler: LargeGP
     recorded: Callable[[Array], Array]
     at: Callable[[Array], Array]
+    unsaid: Callable[[Array], Array] | None = None
 
 
 class Design(NamedTuple):
@@ -77,6 +83,11 @@ class Design(NamedTuple):
     lower: Array
     mean: Array
 
+    def moved_from(self, other: Design) -> float:
+        """How far theta's mean is from that of another design, in posterior sds, at most."""
+        mean, sd = self.theta
+        return float(np.max(np.abs(other.theta[0] - mean) / sd))
+
     @property
     def theta(self) -> tuple[Array, Array]:
         """Posterior mean and sd of theta - theta_tilde, (p,) each, for a linear simulator."""
@@ -85,23 +96,41 @@ class Design(NamedTuple):
         return self.unit * self.mean[:p], self.unit * np.sqrt(np.sum(rows**2, axis=0))
 
 
-class MakesParts(Protocol):
-    def __call__(self, setting: Setting, scales: Scales, finer: bool) -> Part: ...
+class _Making(NamedTuple):
+    """What the functions of all outcomes are made from; each doubling of their number is a level."""
+
+    problem: Problem
+    prior: GP
+    settings: list[Setting]
+
+    def parts(self, scales: list[Scales], level: int) -> list[Part]:
+        make = _grid_part if self.problem.data.d <= MOST_GRID_INPUTS else _inducing_part
+        pairs = zip(self.settings, scales, strict=True)
+        return [make(self, setting, own, level) for setting, own in pairs]
+
+    @property
+    def most(self) -> int:
+        """Functions of an outcome, at most."""
+        return MOST_FUNCTIONS // len(self.settings)
 
 
 def function_draws(
     problem: Problem, plan: Plan, prior: GP, settings: list[Setting], scales: list[Scales], linear: Linear
 ) -> Regressed:
     """Independent draws of theta and the functions' coefficients."""
-    d = problem.data.d
-    make = _grid_part if d <= MOST_GRID_INPUTS else _inducing_part
-    tried = NODES[min(d, 3)]
+    making, tried = _Making(problem, prior, settings), NODES[min(problem.data.d, 3)]
     nodes = bias_nodes(problem, tried[0])
-    coarse = _design(problem, linear, _parts(make, problem, prior, settings, scales, finer=False), nodes)
-    own = [_scales_of(part.sampler) for part in coarse.parts]
-    design = _design(problem, linear, _parts(make, problem, prior, settings, own, finer=True), nodes)
-    mean, sd = design.theta
-    moved = float(np.max(np.abs(coarse.theta[0] - mean) / sd))
+    design = _design(problem, linear, making.parts(scales, 0), nodes)
+    own = [_scales_of(part.sampler) for part in design.parts]
+    moved = np.inf
+    for level in range(1, MOST_DOUBLINGS + 1):
+        finer = _design(problem, linear, making.parts(own, level), nodes)
+        if len(finer.mean) == len(design.mean):
+            break
+        moved = finer.moved_from(design)
+        design = finer
+        if moved < MOVE_LIMITS[0] / 2:
+            break
     design, nodes_moved = _with_enough_nodes(problem, linear, design, tried[1:])
     for part in design.parts:
         part.sampler.noted = {
@@ -113,25 +142,14 @@ def function_draws(
     return _drawn(problem, plan, linear, design)
 
 
-def _parts(
-    make: Callable[..., Part],
-    problem: Problem,
-    prior: GP,
-    settings: list[Setting],
-    scales: list[Scales],
-    finer: bool,
-) -> list[Part]:
-    most = MOST_FUNCTIONS // len(settings)
-    return [make(problem, prior, setting, own, finer, most) for setting, own in zip(settings, scales, strict=True)]
-
-
 def _scales_of(sampler: LargeGP) -> Scales:
     return Scales(sampler.sd, sampler.lengthscale, sampler.at_bound)
 
 
-def _grid_part(problem: Problem, prior: GP, setting: Setting, scales: Scales, finer: bool, most: int) -> Part:
-    """Values on a grid; the finer one has twice as many points, and takes the scales as they are."""
-    grid = _grid(problem, prior.nu, setting, scales, finer, most)
+def _grid_part(making: _Making, setting: Setting, scales: Scales, level: int) -> Part:
+    """Values on a grid; finer ones take the scales as they are."""
+    prior = making.prior
+    grid = _grid(making, setting, scales, level)
     columns = np.column_stack([setting.residual, setting.gradient])
     raw = grid.sums(setting.x, 1 / setting.noise_var, columns)
 
@@ -139,7 +157,7 @@ def _grid_part(problem: Problem, prior: GP, setting: Setting, scales: Scales, fi
         root, _ = jittered_cholesky(grid.covariance(own.sd, own.lengthscale, prior.nu))
         return Sums(root.T @ raw.functions @ root, root.T @ raw.mixed, raw.own), root
 
-    own = scales if finer else refined(prior, scales, lambda one: _deviance(white(one)[0]), LEAST_A_LENGTH * grid.step)
+    own = scales if level else refined(prior, scales, lambda one: _deviance(white(one)[0]), LEAST_A_LENGTH * grid.step)
     sums, root = white(own)
     return Part(
         sums,
@@ -149,13 +167,14 @@ def _grid_part(problem: Problem, prior: GP, setting: Setting, scales: Scales, fi
     )
 
 
-def _grid(problem: Problem, nu: float, setting: Setting, scales: Scales, finer: bool, most: int) -> Grid:
-    bounds = problem.domain.bounds(problem.data.d)
+def _grid(making: _Making, setting: Setting, scales: Scales, level: int) -> Grid:
+    d, most = len(scales.lengthscale), making.most
+    bounds = making.problem.domain.bounds(d)
     lower, upper = np.minimum(bounds[0], setting.x.min(axis=0)), np.maximum(bounds[1], setting.x.max(axis=0))
     upper = np.where(upper > lower, upper, lower + 1.0)
-    step = np.minimum(scales.lengthscale / A_LENGTH[nu], (upper - lower) / 2)
-    size = 2.0 ** (1 / len(step)) if finer else 1.0
-    limit = most if finer else most / 2
+    fewest = np.where(scales.lengthscale < STRAIGHT * (upper - lower), *FEWEST_CELLS)
+    step = np.minimum(scales.lengthscale / A_LENGTH[making.prior.nu], (upper - lower) / fewest)
+    size, limit = 2.0 ** (level / d), most if level else most / 2
     grid = Grid.over(lower, upper, step / size)
     while grid.size > limit:
         step = step * 1.05
@@ -171,14 +190,17 @@ def _grid(problem: Problem, nu: float, setting: Setting, scales: Scales, finer: 
     return grid
 
 
-def _inducing_part(problem: Problem, prior: GP, setting: Setting, scales: Scales, finer: bool, most: int) -> Part:
-    """Values at inducing points; the finer set has twice as many, the others among them."""
-    count = min(INDUCING, most) // (1 if finer else 2)
+def _inducing_part(making: _Making, setting: Setting, scales: Scales, level: int) -> Part:
+    """Values at inducing points; of every level all are among those of the next."""
+    prior = making.prior
+    count = min(INDUCING // 2 * 2**level, making.most)
     chosen = setting.x[spread_points(setting.x, scales.lengthscale, count)]
     sampler = InducingGP(prior.nu, scales, setting.unit, chosen)
     columns = np.column_stack([setting.residual, setting.gradient])
     sums = sampler.process.sums(setting.x, 1 / setting.noise_var, columns)
-    return Part(sums, sampler, lambda coefficients: coefficients, sampler.process.functions)
+    return Part(
+        sums, sampler, lambda coefficients: coefficients, sampler.process.functions, sampler.process.unsaid_covariance
+    )
 
 
 def _deviance(sums: Sums) -> float:
@@ -194,14 +216,17 @@ def _deviance(sums: Sums) -> float:
 
 def _design(problem: Problem, linear: Linear, parts: list[Part], nodes: BiasNodes) -> Design:
     unit = 1 / np.sqrt(np.diag(problem.sensitivity.gram))
-    at_nodes = _at_nodes(parts, nodes)
+    at_nodes = np.concatenate([_at_nodes(parts, nodes), _unsaid(problem, linear, parts)], axis=2)
     taken = linear.coefficients @ at_nodes.reshape(-1, at_nodes.shape[2])
     own = np.sum([part.sums.own for part in parts], axis=0)
     GG, Gz, zz = own[1:, 1:], own[1:, 0], float(own[0, 0])
-    FF = block_diag(*(part.sums.functions for part in parts))
-    GF = np.concatenate([part.sums.mixed[:, 1:].T for part in parts], axis=1)
-    Fz = np.concatenate([part.sums.mixed[:, 0] for part in parts])
-    p = len(unit)
+    p, R = len(unit), at_nodes.shape[2]
+    known = block_diag(*(part.sums.functions for part in parts))
+    # what is unsaid has no functions at the data
+    FF, GF, Fz = np.zeros((R, R)), np.zeros((p, R)), np.zeros(R)
+    FF[: len(known), : len(known)] = known
+    GF[:, : len(known)] = np.concatenate([part.sums.mixed[:, 1:].T for part in parts], axis=1)
+    Fz[: len(known)] = np.concatenate([part.sums.mixed[:, 0] for part in parts])
     data = np.empty((p + len(Fz), p + len(Fz)))
     cross = GF - GG @ taken
     data[:p, :p] = GG * np.outer(unit, unit)
@@ -231,6 +256,17 @@ def _at_nodes(parts: list[Part], nodes: BiasNodes) -> Array:
     return whole
 
 
+def _unsaid(problem: Problem, linear: Linear, parts: list[Part]) -> Array:
+    """Functions at the nodes that only lambda(b) sees, (m, q, p): G R, with R R' the covariance of what is unsaid."""
+    nodes, m, q, p = problem.rule.nodes, *linear.at_nodes.shape
+    cov = np.zeros((p, p))
+    for k, part in enumerate(parts):
+        if part.unsaid is not None:
+            own = linear.coefficients.reshape(p, m, q)[:, :, k]
+            cov += own @ part.unsaid(nodes) @ own.T
+    return linear.at_nodes @ matrix_root(cov).T if cov.any() else np.zeros((m, q, 0))
+
+
 def _with_enough_nodes(
     problem: Problem, linear: Linear, design: Design, counts: tuple[int, ...]
 ) -> tuple[Design, float | None]:
@@ -241,8 +277,7 @@ def _with_enough_nodes(
         if nodes.rule is None:
             return design, None
         finer = _design(problem, linear, design.parts, nodes)
-        mean, sd = finer.theta
-        moved = float(np.max(np.abs(design.theta[0] - mean) / sd))
+        moved = finer.moved_from(design)
         design = finer
         if moved < MOVE_LIMITS[0]:
             break
@@ -255,8 +290,9 @@ def _drawn(problem: Problem, plan: Plan, linear: Linear, design: Design) -> Regr
     drawn = design.mean + solve_triangular(design.lower, normal.T, lower=True, trans=1).T
     moved, white = drawn[:, :p] * design.unit, drawn[:, p:]
     beta = moved - white @ design.taken.T
-    ends = np.cumsum([part.sums.functions.shape[0] for part in design.parts])[:-1]
-    records = [part.recorded(own) for part, own in zip(design.parts, np.split(white, ends, axis=1), strict=True)]
+    ends = np.cumsum([part.sums.functions.shape[0] for part in design.parts])
+    pieces = np.split(white, ends, axis=1)[: len(design.parts)]
+    records = [part.recorded(own) for part, own in zip(design.parts, pieces, strict=True)]
     bias = (white @ design.at_nodes.reshape(-1, white.shape[1]).T).reshape(len(white), -1, len(design.parts))
     samplers = [part.sampler for part in design.parts]
     at_data = values_at_data(linear, problem.data.x, beta, samplers, records, plan)

@@ -8,9 +8,11 @@ grid (two and three inputs), or at inducing points. Then (theta, w) is Gaussian,
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, IntArray
 from ..bias import GP
 from ..bias.base import BiasSampler, Setting
 from ..bias.gp import Scales
@@ -19,11 +21,14 @@ from ..errors import IdentifiabilityError, InputError
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from .base import Plan
-from .fine_nodes import bias_nodes
+from .fine_nodes import BiasNodes, bias_nodes
 from .fitted import residuals_of, unmerged_of
 from .large_values import values_at_data
-from .regress import RANK, Linear, Regressed, with_prior
+from .regress import RANK, Linear, Regressed
 from .regress_functions import function_draws
+
+if TYPE_CHECKING:
+    from ..regression.markov import Condensed
 
 #: distinct data points from which on a process is computed in one pass
 LARGE = 3_000
@@ -92,25 +97,84 @@ def _markov_draws(
         samplers.append(MarkovGP(prior.nu, own, setting.unit, support))
         passes.append(condensed(points, prior.nu, own.sd, float(own.lengthscale[0])))
     gram = np.sum([one.gram for one in passes], axis=0)
-    beta = _drawn_beta(gram[1:, 1:], gram[1:, 0], plan)
+    beta, spread = _drawn_beta(gram[1:, 1:], gram[1:, 0], plan)
     states = [one.draw(plan.rngs, plan.draws, beta) for one in passes]
-    places = [np.searchsorted(one.support, nodes.nodes[:, 0]) for one in samplers]
-    fine = np.stack([own[:, place, 0] for own, place in zip(states, places, strict=True)], axis=-1)
+    functionals = _functionals(linear, nodes, samplers, states)
+    _put_prior_in(linear, passes, functionals, spread, beta, states, plan)
+    fine = np.stack([own[:, one.places, 0] for own, one in zip(states, functionals, strict=True)], axis=-1)
     at_nodes = nodes.down(fine)
+    moved = beta + at_nodes.reshape(len(beta), -1) @ linear.coefficients.T
     recorded = [own.reshape(len(own), -1) for own in states]
-    free = Regressed(
+    return Regressed(
         values_at_data(linear, problem.data.x, beta, samplers, recorded, plan),
         at_nodes + np.einsum("mkp,sp->smk", linear.at_nodes, beta),
         beta,
-        beta + at_nodes.reshape(len(beta), -1) @ linear.coefficients.T,
+        moved,
         {f"values_{k}": own for k, own in enumerate(recorded)},
         list[BiasSampler](samplers),
-        np.zeros(len(beta)),
+        linear.log_prior(moved),
         {},
         # the bias is integrated out
         square=gram[0, 0] - 2 * beta @ gram[1:, 0] + np.einsum("sp,pr,sr->s", beta, gram[1:, 1:], beta),
     )
-    return with_prior(linear, free, plan.rngs)
+
+
+class _Functional(NamedTuple):
+    """lambda(b) of one outcome: which support points the nodes are, (M,), and its coefficients, (p, r, k)."""
+
+    places: IntArray
+    values: Array
+
+
+def _functionals(linear: Linear, nodes: BiasNodes, samplers: list[MarkovGP], states: list[Array]) -> list[_Functional]:
+    q = len(samplers)
+    found = []
+    for k, (sampler, own) in enumerate(zip(samplers, states, strict=True)):
+        places = np.searchsorted(sampler.support, nodes.nodes[:, 0])
+        # one function a node that is 1 there, brought down
+        one = np.zeros((len(places), len(places), q))
+        one[np.arange(len(places)), np.arange(len(places)), k] = 1.0
+        slopes = nodes.down(one).reshape(len(places), -1) @ linear.coefficients.T
+        values = np.zeros((slopes.shape[1], *own.shape[1:]))
+        values[:, places, 0] = slopes.T
+        found.append(_Functional(places, values))
+    return found
+
+
+def _put_prior_in(
+    linear: Linear,
+    passes: list[Condensed],
+    functionals: list[_Functional],
+    spread: Array,
+    beta: Array,
+    states: list[Array],
+    plan: Plan,
+) -> None:
+    """Change draws of beta (s, p) and of the states (s, r, k) to those with the Gaussian part of theta's prior.
+
+    theta - theta_tilde = u = beta + lambda(b) is jointly Gaussian with both, and the prior is one more observation,
+    R u + e = R^-T pull with R'R its precision: every draw moves by Cov(., u) R' (I + R C R')^-1 times what it misses.
+    """
+    if not linear.precision.any() and not linear.pull.any():
+        return
+    means = [one.means() for one in passes]
+    with_own = [one.covariance_with(own.values) for one, own in zip(passes, functionals, strict=True)]
+    # du/dbeta: states follow beta by the gradients' own columns
+    turn = np.eye(beta.shape[1]) - sum(
+        np.einsum("prk,rkj->pj", own.values, mean[:, :, 1:]) for own, mean in zip(functionals, means, strict=True)
+    )
+    with_beta = spread @ turn.T
+    cov = turn @ with_beta + sum(
+        np.einsum("prk,rkj->pj", own.values, one) for own, one in zip(functionals, with_own, strict=True)
+    )
+    root = linear.prior_root()
+    normal = np.concatenate([rng.standard_normal((plan.draws, len(root))) for rng in plan.rngs])
+    moved = beta + sum(np.einsum("srk,prk->sp", own, one.values) for own, one in zip(states, functionals, strict=True))
+    missed = np.linalg.lstsq(root.T, linear.pull, rcond=None)[0] + normal - moved @ root.T
+    pull = np.linalg.solve(np.eye(len(root)) + root @ cov @ root.T, missed.T).T @ root
+    for own, mean, one in zip(states, means, with_own, strict=True):
+        own += np.einsum("rkp,sp->srk", one - mean[:, :, 1:] @ with_beta, pull)
+    beta += pull @ with_beta.T
 
 
 def _support(problem: Problem, nodes: Array, setting: Setting, scales: Scales) -> Array:
@@ -121,8 +185,8 @@ def _support(problem: Problem, nodes: Array, setting: Setting, scales: Scales) -
     return np.unique(np.concatenate([nodes, np.linspace(*ends, count)]))
 
 
-def _drawn_beta(information: Array, pull: Array, plan: Plan) -> Array:
-    """beta ~ N(B^-1 v, B^-1), (s, p), one generator after the other."""
+def _drawn_beta(information: Array, pull: Array, plan: Plan) -> tuple[Array, Array]:
+    """beta ~ N(B^-1 v, B^-1), (s, p), one generator after the other, and B^-1."""
     scale = np.sqrt(np.diag(information))
     values, vectors = (
         np.linalg.eigh(information / np.outer(scale, scale)) if (scale > 0).all() else (np.zeros(1), scale)
@@ -133,4 +197,5 @@ def _drawn_beta(information: Array, pull: Array, plan: Plan) -> Array:
         )
     normal = np.concatenate([rng.standard_normal((plan.draws, len(pull))) for rng in plan.rngs])
     mean = vectors @ (vectors.T @ (pull / scale) / values)
-    return np.asarray((mean + normal / np.sqrt(values) @ vectors.T) / scale)
+    spread = (vectors / values) @ vectors.T / np.outer(scale, scale)
+    return np.asarray((mean + normal / np.sqrt(values) @ vectors.T) / scale), spread

@@ -50,6 +50,11 @@ class Inducing(NamedTuple):
         """The variance of r, (n,)."""
         return np.asarray(np.maximum(self.sd**2 - np.einsum("nm,nm->n", functions, functions), 0.0))
 
+    def unsaid_covariance(self, x: Array) -> Array:
+        """The covariance of b - K(x, U) K^-1 u at x, (n, n): r, but for its independence."""
+        functions = self.functions(x)
+        return np.asarray(self.sd**2 * correlation(x, x, self.lengthscale, self.nu) - functions @ functions.T)
+
     def sums(self, x: Array, weight: Array, values: Array) -> Sums:
         """One pass over the rows x (n, d), weight (n,), values (n, c); rows of weight 0 count for nothing."""
         size, columns = self.size, values.shape[1]

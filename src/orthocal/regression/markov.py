@@ -75,6 +75,30 @@ class Condensed(NamedTuple):
         left = quadratic - pull @ np.linalg.solve(information, pull)
         return self.log_det + float(np.linalg.slogdet(information)[1] + left)
 
+    def means(self) -> Array:
+        """Means of the states at the support points for each column, (r, k, c)."""
+        state, found = self.last_mean, np.empty_like(self.shifts)
+        for r in range(len(found) - 1, -1, -1):
+            state = self.links[r] @ state + self.shifts[r]
+            found[r] = state
+        return found
+
+    def covariance_with(self, functional: Array) -> Array:
+        """Cov(s_r, L s | y, beta) of the states s_r with linear functionals L (p, r, k) of all of them, (r, k, p)."""
+        points, k = self.links.shape[:2]
+        # how L s depends on s_r: by itself, and through all that come before it
+        depends = np.empty((points + 1, len(functional), k))
+        depends[0] = functional[:, 0]
+        for r in range(points):
+            own = functional[:, r + 1] if r + 1 < points else 0.0
+            depends[r + 1] = own + depends[r] @ self.links[r]
+        state = self.last_cov @ depends[points].T
+        found = np.empty((points, k, len(functional)))
+        for r in range(points - 1, -1, -1):
+            state = self.links[r] @ state + self.scatters[r] @ depends[r].T
+            found[r] = state
+        return found
+
     def draw(self, rngs: list[np.random.Generator], draws: int, beta: Array) -> Array:
         """States at the support points, (s, r, k), given beta (s, p), the generators' draws one after the other."""
         weights = np.column_stack([np.ones(len(beta)), -beta])
