@@ -113,6 +113,11 @@ def unique_rows(*blocks: Array) -> tuple[Array, list[IntArray]]:
     return rows, [part.astype(np.intp) for part in np.split(inverse.ravel(), ends)]
 
 
+def summed(place: IntArray, values: Array | IntArray, count: int) -> Array:
+    """Values (n,), added up over the rows of each place: total[place[i]] += values[i], (count,)."""
+    return np.asarray(np.bincount(place, values, count), dtype=np.float64)
+
+
 class Repeats(NamedTuple):
     """Rows that occur several times.
 

@@ -29,6 +29,7 @@ from .closest import Closest, closest
 from .fitted import fitted_bias
 from .group_noise import noise_sampler
 from .regress import Linear, Regressed, gaussian_draws, gibbs_draws
+from .regress_cells import cells_draws
 from .regress_noise import MOST_SAMPLED, noise_draws
 from .regress_sampled import sampled_draws
 from .weights import Weights, importance_weights
@@ -85,7 +86,8 @@ class Joint(ListedMethod):
                 return gaussian_draws(problem, plan, bias, linear)
             if problem.data.y.size <= MOST_SAMPLED:
                 return noise_draws(problem, plan, bias, linear)
-        return gibbs_draws(problem, plan, bias, linear)
+        on_cells = cells_draws(problem, plan, bias, linear)
+        return gibbs_draws(problem, plan, bias, linear) if on_cells is None else on_cells
 
     def projected(self, problem: Problem, real: Array, spread: Array) -> Closest:
         """Step (2) for draws of y_R at the nodes (s, m, q), whitened, in blocks that fit into memory.
@@ -131,6 +133,9 @@ def _finished(problem: Problem, plan: Plan, regressed: Regressed, found: Closest
         sampler = noise_sampler(problem.noise)
         rest, noise = sampler.row_precision(precision), sampler.fields(by_chain(precision))
     density = -0.5 * np.sum(misfit * (rest @ misfit[..., None])[..., 0], axis=(1, 2))
+    # whitened outcomes have samplers of their own: what is missed of two of them has nothing in common
+    square = regressed.missed_square
+    missed = 0.0 if square is None else square @ (problem.noise.unwhitener**2).T
     share = {"on_bound": found.on_bound, "stuck": found.stuck, "elsewhere": found.elsewhere}
     return Draws(
         theta=by_chain(found.theta),
@@ -148,8 +153,8 @@ def _finished(problem: Problem, plan: Plan, regressed: Regressed, found: Closest
         coefficient=-by_chain(regressed.beta),
         prior_shift=None if shift is None else by_chain(shift),
         unshifted=None if shift is None else by_chain(regressed.moved - shift),
-        bias_square=by_chain(found.bias_square),
-        process_square=by_chain(found.process_square),
+        bias_square=by_chain(found.bias_square + missed),
+        process_square=by_chain(found.process_square + missed),
         bias_state={name: by_chain(values) for name, values in regressed.records.items()},
         samplers=regressed.samplers,
         nodes_drawn=True,

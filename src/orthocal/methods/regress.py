@@ -88,6 +88,8 @@ class Regressed(NamedTuple):
         What that prior has added to ``moved`` after the regression, (s, p), or None.
     noise_precision
         Of the whitened noise, (s, q, q), where it was sampled.
+    missed_square
+        ∫ b² dP_x less that of b at the nodes, (s, q), where b was integrated at finer ones.
     """
 
     at_data: Array
@@ -100,6 +102,7 @@ class Regressed(NamedTuple):
     stats: dict[str, Array]
     shift: Array | None = None
     noise_precision: Array | None = None
+    missed_square: Array | None = None
 
     @classmethod
     def of(
@@ -221,14 +224,19 @@ def gaussian_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Lin
     return design.regressed(linear, bias, drawn)
 
 
-def gibbs_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear) -> Regressed:
-    """A Markov chain for any prior: beta | b, a Gaussian of dimension p, and b | beta, one update of its sampler."""
+def check_determined(problem: Problem, linear: Linear) -> None:
+    """Refuse data that do not determine beta."""
     seen = linear.at_data[problem.data.observed.any(axis=1)].reshape(-1, problem.parameters.p)
     if np.linalg.matrix_rank(seen / np.linalg.norm(seen, axis=0), tol=RANK) < problem.parameters.p:
         raise IdentifiabilityError(
             f"the data do not determine the {problem.parameters.p} parameters, there are too few distinct points: give "
             'more data, fix some parameters, or take a Gaussian process, "gp", which can leave them to their priors'
         )
+
+
+def gibbs_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear) -> Regressed:
+    """A Markov chain for any prior: beta | b, a Gaussian of dimension p, and b | beta, one update of its sampler."""
+    check_determined(problem, linear)
     run = _Gibbs(problem, plan, bias, linear)
     return run.finished(run_chains(run, plan.warmup, plan.draws, plan.rngs))
 
@@ -291,7 +299,7 @@ class _Gibbs(Changing):
 
     def finished(self, kept: list[_GibbsDraw]) -> Regressed:
         values, beta, precision, each = zip(*kept, strict=True)
-        records = {name: np.stack(part, axis=1) for name, part in _stacked(list(each)).items()}
+        records = {name: np.stack(part, axis=1) for name, part in stacked_records(list(each)).items()}
         drawn = None if self._noise is None else np.stack(precision, axis=1)
         free = Regressed.of(
             self._linear, np.stack(values, axis=1), np.stack(beta, axis=1), records, self._bias.samplers, {}, drawn
@@ -304,5 +312,6 @@ def _by_chain(values: Array) -> Array:
     return np.asarray(values.reshape(-1, *values.shape[2:]))
 
 
-def _stacked(records: list[dict[str, Array]]) -> dict[str, list[Array]]:
+def stacked_records(records: list[dict[str, Array]]) -> dict[str, list[Array]]:
+    """Name -> the records of all draws, filled up to the longest."""
     return {name: padded_ends([one[name] for one in records]) for name in records[0]}
