@@ -132,6 +132,9 @@ class Gridded(Protocol):
         A cell without data may be among them. The sampler is Gridded, too.
         """
 
+    def in_cells(self, records: dict[str, Array]) -> Array:
+        """The recorded functions, s of them, in all cells of the grid, (s, cells)."""
+
     def at_cells(self, records: dict[str, Array]) -> Array:
         """The recorded functions, s of them, at the sampler's own data points, (s, k)."""
 

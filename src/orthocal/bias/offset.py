@@ -81,6 +81,9 @@ class GriddedOffset(WithOffset):
         part._weight = summed(place, self._weight, len(cells))
         return part
 
+    def in_cells(self, records: dict[str, Array]) -> Array:
+        return np.asarray(self.own.in_cells(records) + records["offset"])
+
     def at_cells(self, records: dict[str, Array]) -> Array:
         return np.asarray(self.own.at_cells(records) + records["offset"])
 

@@ -26,6 +26,7 @@ from ..problem.problem import Problem
 from ..projection import ProjectionKind
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .closest import Closest, closest
+from .fine_nodes import fine_integrals
 from .fitted import fitted_bias
 from .group_noise import noise_sampler
 from .regress import Linear, Regressed, gaussian_draws, gibbs_draws
@@ -86,8 +87,11 @@ class Joint(ListedMethod):
                 return gaussian_draws(problem, plan, bias, linear)
             if problem.data.y.size <= MOST_SAMPLED:
                 return noise_draws(problem, plan, bias, linear)
-        on_cells = cells_draws(problem, plan, bias, linear)
-        return gibbs_draws(problem, plan, bias, linear) if on_cells is None else on_cells
+        integrals = None if bias.gaussian else fine_integrals(problem, bias.samplers)
+        if integrals is not None:
+            bias = fitted_bias(self.bias, problem, integrals.nodes)
+        on_cells = cells_draws(problem, plan, bias, linear, integrals)
+        return gibbs_draws(problem, plan, bias, linear, integrals) if on_cells is None else on_cells
 
     def projected(self, problem: Problem, real: Array, spread: Array) -> Closest:
         """Step (2) for draws of y_R at the nodes (s, m, q), whitened, in blocks that fit into memory.

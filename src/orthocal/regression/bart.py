@@ -15,6 +15,9 @@ from .compiled import CompiledSampler
 from .settings import BARTSettings
 from .tree_kernels import FREE, LEAF, PARENT, SLOTS, add_boxes, evaluate, pack
 
+#: a forest is evaluated in all cells of its grid if they are at most so many times the points: a tenth of the time
+SMALL_GRID = 10
+
 
 class Forest(NamedTuple):
     """The trees of one chain, changed in place by a sweep; see ``tree_kernels`` for the layout."""
@@ -54,7 +57,6 @@ class BARTSampler(CompiledSampler):
         self._bins = self._binned(np.vstack([x, nodes]))
         self._weight: Array = np.ascontiguousarray(1 / noise_var)
         self._counts = np.ones(len(x), dtype=np.int64) if counts is None else counts.astype(np.int64)
-        self._whole = False  # whether the data points are all cells of the grid, in their order
 
     def predict(self, rng: np.random.Generator, records: Record, x_new: Array) -> Array:
         return self._evaluated(records, self._binned(x_new))
@@ -78,16 +80,10 @@ class BARTSampler(CompiledSampler):
         part._bins = np.ascontiguousarray(np.hstack([bins, self._binned(nodes)]))
         part._weight = summed(place, self._weight, len(cells))
         part._counts = summed(place, self._counts, len(cells)).astype(np.int64)
-        part._whole = len(cells) == np.prod(self._grid)
         return part
 
-    def at_cells(self, records: Record) -> Array:
-        """The recorded functions, s of them, at the sampler's own data points, (s, k)."""
-        if self._whole:
-            return self._in_all_cells(records)
-        return self._evaluated(records, np.ascontiguousarray(self._bins[:, : len(self._weight)]))
-
-    def _in_all_cells(self, records: Record) -> Array:
+    def in_cells(self, records: Record) -> Array:
+        """The recorded functions, s of them, in all cells of the grid, (s, cells)."""
         grid = np.array(self._grid)
         steps = np.zeros((len(records["value"]), *(grid + 1)))
         for kind, value, own in zip(records["kind"], records["value"], steps, strict=True):
@@ -96,6 +92,13 @@ class BARTSampler(CompiledSampler):
             np.cumsum(steps, axis=axis, out=steps)
         inside = (slice(None), *(slice(count) for count in self._grid))
         return np.asarray(steps[inside].reshape(len(steps), -1))
+
+    def at_cells(self, records: Record) -> Array:
+        """The recorded functions, s of them, at the sampler's own data points, (s, k)."""
+        bins = np.ascontiguousarray(self._bins[:, : len(self._weight)])
+        if np.prod(self._grid, dtype=float) > SMALL_GRID * bins.shape[1]:
+            return self._evaluated(records, bins)
+        return self.in_cells(records)[:, np.ravel_multi_index(tuple(bins), self._grid)]
 
     def _evaluated(self, records: Record, bins: NDArray[np.uint8]) -> Array:
         fits = np.zeros((len(records["value"]), bins.shape[1]))
