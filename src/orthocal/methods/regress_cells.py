@@ -131,10 +131,9 @@ class _CellsGibbs(Changing):
             for k, (own, state) in enumerate(zip(self._outcomes, self._states, strict=True))
             for name, value in own.sampler.record(state).items()
         }
-        at_nodes, missed = self._drawn, np.zeros((len(self._drawn), len(self._outcomes)))
-        if self._integrals is not None:
-            at_nodes, missed = self._integrals.at_nodes(at_nodes, records)
-        return _CellsDraw(at_nodes, missed, self._beta, records)
+        if self._integrals is None:
+            return _CellsDraw(self._drawn, np.zeros(self._drawn.shape[::2]), self._beta, records)
+        return _CellsDraw(*self._integrals.at_nodes(self._drawn, records), self._beta, records)
 
     def finished(self, kept: list[_CellsDraw]) -> Regressed:
         at_nodes, missed, beta = (
