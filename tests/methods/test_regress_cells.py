@@ -129,3 +129,12 @@ def test_the_coefficients_of_the_projection_are_those_of_the_drawn_functions(d):
     # the functions at the nodes themselves, the negative control
     plain = found.samplers[0].predict(np.random.default_rng(0), records, given.rule.nodes) @ linear.coefficients.T
     assert np.abs(found.beta[:10] + plain - expected).max() > 0.3 * spread.max()
+
+
+def test_a_chain_on_cells_goes_on_bit_for_bit(tmp_path):
+    given, method = problem(), oc.methods.Joint(BART)
+    lengths = {"warmup": 10, "chains": 2, "seed": 1, "progress": False}
+    whole = oc.calibrate(given, method, draws=12, **lengths)
+    for draws in (5, 12):
+        longer = oc.calibrate(given, method, draws=draws, checkpoint=tmp_path / "run.ckpt", **lengths)
+    assert np.array_equal(longer.theta, whole.theta)
