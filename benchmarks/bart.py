@@ -13,7 +13,7 @@ import orthocal as oc
 from orthocal.bias.base import Setting
 
 TREES = 200
-CASES = ((100, 1, 15, 1000), (1000, 5, 15, 300), (10_000, 5, 15, 60))
+CASES = ((100, 1, 15, 1000), (1000, 5, 15, 300), (10_000, 5, 15, 60), (100_000, 5, 15, 20))
 
 
 def data(n: int, d: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

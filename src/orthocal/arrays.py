@@ -154,6 +154,11 @@ def _sorted_rows(rows: Array) -> tuple[IntArray, BoolArray]:
     return order.astype(np.intp), starts
 
 
+def summed(place: IntArray, values: Array | IntArray, count: int) -> Array:
+    """Values (n,), added up over the rows of each place: total[place[i]] += values[i], (count,)."""
+    return np.asarray(np.bincount(place, values, count), dtype=np.float64)
+
+
 class Repeats(NamedTuple):
     """Rows that occur several times.
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkab
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, IntArray
 from ..errors import FileError
 from ..findings import Finding
 from ..regression.chainwise import ChainwiseSampler as ChainwiseSampler
@@ -113,6 +113,30 @@ class Traced(Protocol):
     """A sampler that notes for its findings how each draw went: a chain that goes on needs these notes."""
 
     trace: list[Any]
+
+
+@runtime_checkable
+class Gridded(Protocol):
+    """A sampler of functions that are constant in the cells of a grid: data in one cell are one observation to it."""
+
+    @property
+    def cut_points(self) -> list[Array]:
+        """The grid's, of each input, ascending."""
+
+    def cells(self, x: Array) -> IntArray:
+        """The cell that each of x (m, d) lies in, (m,); the last input runs fastest."""
+
+    def on_cells(self, cells: IntArray, place: IntArray, nodes: Array) -> BiasSampler:
+        """The same posterior with ``cells`` (k,) as data points, and other nodes; place (n,): in which are the data.
+
+        A cell without data may be among them. The sampler is Gridded, too.
+        """
+
+    def in_cells(self, records: dict[str, Array]) -> Array:
+        """The recorded functions, s of them, in all cells of the grid, (s, cells)."""
+
+    def at_cells(self, records: dict[str, Array]) -> Array:
+        """The recorded functions, s of them, at the sampler's own data points, (s, k)."""
 
 
 def scales_noise(sampler: BiasSampler) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
-from .base import BiasSampler
+from ..arrays import Array, IntArray, summed
+from .base import BiasSampler, Gridded
 
 
 class OffsetState(NamedTuple):
@@ -23,7 +24,8 @@ class WithOffset:
     takes_noise_scale = True
 
     def __init__(self, own: BiasSampler, offset_sd: float, noise_var: Array) -> None:
-        self.own, self._offset_sd, self._weight = own, offset_sd, 1 / noise_var
+        self.own, self._offset_sd = own, offset_sd
+        self._weight: Array = 1 / noise_var
 
     def draw(
         self,
@@ -61,9 +63,35 @@ class WithOffset:
         return {**self.own.settings(), "offset_sd": self._offset_sd}
 
 
+class GriddedOffset(WithOffset):
+    """The same beside functions that are constant in the cells of a grid."""
+
+    own: Any
+
+    @property
+    def cut_points(self) -> list[Array]:
+        return list(self.own.cut_points)
+
+    def cells(self, x: Array) -> IntArray:
+        return np.asarray(self.own.cells(x))
+
+    def on_cells(self, cells: IntArray, place: IntArray, nodes: Array) -> GriddedOffset:
+        part = copy(self)
+        part.own = self.own.on_cells(cells, place, nodes)
+        part._weight = summed(place, self._weight, len(cells))
+        return part
+
+    def in_cells(self, records: dict[str, Array]) -> Array:
+        return np.asarray(self.own.in_cells(records) + records["offset"])
+
+    def at_cells(self, records: dict[str, Array]) -> Array:
+        return np.asarray(self.own.at_cells(records) + records["offset"])
+
+
 def with_offset(own: BiasSampler, residual: Array, noise_var: Array) -> WithOffset:
     """With an offset of the size of the residual at theta_tilde; whitened noise has sd 1."""
-    return WithOffset(own, max(float(np.abs(residual).max()), 1.0), noise_var)
+    kind = GriddedOffset if isinstance(own, Gridded) else WithOffset
+    return kind(own, max(float(np.abs(residual).max()), 1.0), noise_var)
 
 
 def restored_offset(own: BiasSampler, settings: dict[str, Any], noise_var: Array) -> BiasSampler:

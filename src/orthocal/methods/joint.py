@@ -27,9 +27,11 @@ from ..projection import ProjectionKind
 from .at_data import AtData, at_data
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .closest import Closest, closest
+from .fine_nodes import fine_integrals
 from .fitted import fitted_bias
 from .group_noise import noise_sampler
 from .regress import Linear, Regressed, gaussian_draws, gibbs_draws
+from .regress_cells import cells_draws
 from .regress_large import large_draws, wanted
 from .regress_noise import MOST_SAMPLED, noise_draws
 from .regress_sampled import sampled_draws
@@ -90,7 +92,11 @@ class Joint(ListedMethod):
                 return gaussian_draws(problem, plan, bias, linear)
             if problem.data.y.size <= MOST_SAMPLED:
                 return noise_draws(problem, plan, bias, linear)
-        return gibbs_draws(problem, plan, bias, linear)
+        integrals = None if bias.gaussian else fine_integrals(problem, bias.samplers)
+        if integrals is not None:
+            bias = fitted_bias(self.bias, problem, integrals.nodes)
+        on_cells = cells_draws(problem, plan, bias, linear, integrals)
+        return gibbs_draws(problem, plan, bias, linear, integrals) if on_cells is None else on_cells
 
     def projected(self, problem: Problem, real: Array, spread: Array, at_data: bool = True) -> Closest:
         """Step (2) for draws of y_R at the nodes (s, m, q), whitened, in blocks that fit into memory.
@@ -144,6 +150,9 @@ def _finished(
         values = _of_kept(problem, plan, regressed, found.theta[rows], rows, kept)
     precision, shift = regressed.noise_precision, regressed.shift
     noise = dict[str, Any]() if precision is None else noise_sampler(problem.noise).fields(by_chain(precision))
+    # whitened outcomes have samplers of their own: what is missed of two of them has nothing in common
+    square = regressed.missed_square
+    missed = 0.0 if square is None else square @ (problem.noise.unwhitener**2).T
     share = {"on_bound": found.on_bound, "stuck": found.stuck, "elsewhere": found.elsewhere}
     return Draws(
         theta=by_chain(found.theta),
@@ -163,8 +172,8 @@ def _finished(
         coefficient=-by_chain(regressed.beta),
         prior_shift=None if shift is None else by_chain(shift),
         unshifted=None if shift is None else by_chain(regressed.moved - shift),
-        bias_square=by_chain(found.bias_square),
-        process_square=by_chain(found.process_square),
+        bias_square=by_chain(found.bias_square + missed),
+        process_square=by_chain(found.process_square + missed),
         bias_state={name: by_chain(values) for name, values in regressed.records.items()},
         samplers=regressed.samplers,
         nodes_drawn=True,

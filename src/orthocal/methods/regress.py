@@ -17,6 +17,7 @@ from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from .base import Plan
 from .covariance import padded_ends
+from .fine_nodes import Integrals
 from .noise_sample import NoiseSampler
 
 #: a prior that changes the log density by less than this within a sd of theta is left to the importance weights
@@ -95,6 +96,8 @@ class Regressed(NamedTuple):
         Of the whitened noise, (s, q, q), where it was sampled.
     square
         The square of what is left of the data, in units of the noise, (s,), where that is known without ``at_data``.
+    missed_square
+        ∫ b² dP_x less that of b at the nodes, (s, q), where b was integrated at finer ones.
     """
 
     at_data: Callable[[IntArray], Array]
@@ -108,6 +111,7 @@ class Regressed(NamedTuple):
     shift: Array | None = None
     noise_precision: Array | None = None
     square: Array | None = None
+    missed_square: Array | None = None
 
     @classmethod
     def of(
@@ -121,7 +125,7 @@ class Regressed(NamedTuple):
         noise_precision: Array | None = None,
     ) -> Regressed:
         """From a chain's b at data and nodes (c, s, n + m, q) and beta (c, s, p), with a flat prior of beta."""
-        values, slopes = _by_chain(bias), _by_chain(beta)
+        values, slopes = by_chain(bias), by_chain(beta)
         n = len(linear.at_data)
         gradient = np.concatenate([linear.at_data, linear.at_nodes])
         real = values + np.einsum("xkp,sp->sxk", gradient, slopes)
@@ -131,11 +135,11 @@ class Regressed(NamedTuple):
             real[:, n:],
             slopes,
             moved,
-            {name: _by_chain(value) for name, value in records.items()},
+            {name: by_chain(value) for name, value in records.items()},
             samplers,
             np.zeros(len(moved)),
-            {name: _by_chain(value) for name, value in stats.items()},
-            noise_precision=None if noise_precision is None else _by_chain(noise_precision),
+            {name: by_chain(value) for name, value in stats.items()},
+            noise_precision=None if noise_precision is None else by_chain(noise_precision),
         )
 
 
@@ -250,32 +254,49 @@ def gaussian_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Lin
     return design.regressed(linear, bias, drawn)
 
 
-def gibbs_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear) -> Regressed:
-    """A Markov chain for any prior: beta | b, a Gaussian of dimension p, and b | beta, one update of its sampler."""
+def check_determined(problem: Problem, linear: Linear) -> None:
+    """Refuse data that do not determine beta."""
     seen = linear.at_data[problem.data.observed.any(axis=1)].reshape(-1, problem.parameters.p)
     if np.linalg.matrix_rank(seen / np.linalg.norm(seen, axis=0), tol=RANK) < problem.parameters.p:
         raise IdentifiabilityError(
             f"the data do not determine the {problem.parameters.p} parameters, there are too few distinct points: give "
             'more data, fix some parameters, or take a Gaussian process, "gp", which can leave them to their priors'
         )
-    run = _Gibbs(problem, plan, bias, linear)
+
+
+def gibbs_draws(
+    problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear, integrals: Integrals | None = None
+) -> Regressed:
+    """A Markov chain for any prior: beta | b, a Gaussian of dimension p, and b | beta, one update of its sampler.
+
+    ``integrals`` says what the nodes of ``bias`` are, if they are not the problem's.
+    """
+    check_determined(problem, linear)
+    run = _Gibbs(problem, plan, bias, linear, integrals)
     return run.finished(run_chains(run, plan.warmup, plan.draws, plan.rngs))
 
 
 class _GibbsDraw(NamedTuple):
-    """b at data and nodes (c, n + m, q), beta (c, p), the noise's precision if sampled, and what predictions need."""
+    """b at data and nodes (c, n + m, q), beta (c, p), the noise's precision if sampled, and what predictions need.
+
+    ``missed`` (c, q) is what the square of b has beyond the nodes.
+    """
 
     values: Array
     beta: Array
     precision: Array | None
     records: dict[str, Array]
+    missed: Array | None
 
 
 class _Gibbs(Changing):
     changing = ("_beta", "_state", "_precision", "_bias.traces")
 
-    def __init__(self, problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear) -> None:
+    def __init__(
+        self, problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear, integrals: Integrals | None
+    ) -> None:
         self._problem, self._plan, self._bias, self._linear = problem, plan, bias, linear
+        self._integrals = integrals
         self._residual = problem.whiten(problem.complete_y - problem.fit)
         noise = problem.noise
         self._noise = NoiseSampler(noise) if noise.source is NoiseSource.SAMPLED else None
@@ -303,7 +324,12 @@ class _Gibbs(Changing):
 
     def kept(self) -> _GibbsDraw:
         assert self._state is not None
-        return _GibbsDraw(self._values, self._beta, self._precision, self._bias.records(self._state))
+        values, missed, records = self._values, None, self._bias.records(self._state)
+        if self._integrals is not None:
+            at_data, drawn = np.split(values, [self._problem.data.n], axis=1)
+            at_nodes, missed = self._integrals.at_nodes(drawn, records)
+            values = np.concatenate([at_data, at_nodes], axis=1)
+        return _GibbsDraw(values, self._beta, self._precision, records, missed)
 
     def _drawn_beta(self, left: Array) -> Array:
         """beta ~ N(B^-1 G'P r, B^-1), B = G'P G, for r (c, n, q)."""
@@ -319,19 +345,22 @@ class _Gibbs(Changing):
         return np.asarray(np.linalg.solve(lower.swapaxes(1, 2), (half + normal)[..., None])[..., 0])
 
     def finished(self, kept: list[_GibbsDraw]) -> Regressed:
-        values, beta, precision, each = zip(*kept, strict=True)
-        records = {name: np.stack(part, axis=1) for name, part in _stacked(list(each)).items()}
+        values, beta, precision, each, missed = zip(*kept, strict=True)
+        records = {name: np.stack(part, axis=1) for name, part in stacked_records(list(each)).items()}
         drawn = None if self._noise is None else np.stack(precision, axis=1)
         free = Regressed.of(
             self._linear, np.stack(values, axis=1), np.stack(beta, axis=1), records, self._bias.samplers, {}, drawn
         )
+        if self._integrals is not None:
+            free = free._replace(missed_square=by_chain(np.stack(missed, axis=1)))
         return with_prior(self._linear, free, self._plan.rngs)
 
 
-def _by_chain(values: Array) -> Array:
+def by_chain(values: Array) -> Array:
     """(c, s, ...) as (c s, ...), chain after chain."""
     return np.asarray(values.reshape(-1, *values.shape[2:]))
 
 
-def _stacked(records: list[dict[str, Array]]) -> dict[str, list[Array]]:
+def stacked_records(records: list[dict[str, Array]]) -> dict[str, list[Array]]:
+    """Name -> the records of all draws, filled up to the longest."""
     return {name: padded_ends([one[name] for one in records]) for name in records[0]}

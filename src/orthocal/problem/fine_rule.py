@@ -100,11 +100,11 @@ class FineRule:
 
 @dataclass(frozen=True)
 class SobolRule:
-    """More nodes of the same Sobol sequence (``Box.sobol``), and b at the first m of them with the integrals of all:
+    """More nodes of the same Sobol sequence (``Box.sobol``), and b at the first m of them with the coefficients of all:
 
-        b_r + G_r Q^-1 (∫_M G'W b - ∫_m G'W b),   Q = ∫_m G'W G,
+        b_r + G_r (lambda_M(b) - lambda_m(b)),   lambda_k(b) = (∫_k G'W G)^-1 ∫_k G'W b,
 
-    the smallest change, in the metric W, that gives ∫ G'W b over the m nodes its value over all M.
+    the smallest change, in the metric W, after which the projection of b on G over m nodes is that over all M.
 
     Attributes
     ----------
@@ -123,12 +123,17 @@ class SobolRule:
 
     def down(self, values: Array) -> Array:
         """Values at the fine nodes (..., M, q) as those at the first m, (..., m, q)."""
-        few, G = values[..., : self.coarse, :], self.gradient[: self.coarse]
-        image = self.gradient.swapaxes(1, 2) @ self.metric
-        gram = np.einsum("mpk,mkr->pr", image[: self.coarse], G) / self.coarse
-        apart = np.einsum("mpk,...mk->...p", image, values) / len(self.nodes)
-        apart = apart - np.einsum("mpk,...mk->...p", image[: self.coarse], few) / self.coarse
-        return np.asarray(few + np.einsum("mkp,...p->...mk", G, np.linalg.solve(gram, apart[..., None])[..., 0]))
+        few, many = (self._coefficients(values, count) for count in (self.coarse, len(self.nodes)))
+        moved = np.einsum("mkp,...p->...mk", self.gradient[: self.coarse], many - few)
+        return np.asarray(values[..., : self.coarse, :] + moved)
+
+    def _coefficients(self, values: Array, count: int) -> Array:
+        """lambda over the first ``count`` nodes, (..., p)."""
+        G = self.gradient[:count]
+        image = G.swapaxes(1, 2) @ self.metric
+        gram = np.einsum("mpk,mkr->pr", image, G)
+        pull = np.einsum("mpk,...mk->...p", image, values[..., :count, :])
+        return np.asarray(np.linalg.solve(gram, pull[..., None])[..., 0])
 
     def missed_square(self, values: Array) -> Array:
         """By how much ∫ b² over all nodes exceeds that of ``down`` over the first m, (..., q); it may be negative."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array, IntArray
+from ..arrays import Array, IntArray, summed
 from .bart_kernels import sweep
 from .chainwise import Record
 from .compiled import CompiledSampler
 from .settings import BARTSettings
-from .tree_kernels import FREE, LEAF, PARENT, SLOTS, evaluate, pack
+from .tree_kernels import FREE, LEAF, PARENT, SLOTS, add_boxes, evaluate, pack
+
+#: a forest is evaluated in all cells of its grid if they are at most so many times the points: a tenth of the time
+SMALL_GRID = 10
 
 
 class Forest(NamedTuple):
@@ -51,15 +55,61 @@ class BARTSampler(CompiledSampler):
         self._cut_points = cut_points
         self._cuts = np.array([len(points) for points in cut_points], dtype=np.int64)
         self._bins = self._binned(np.vstack([x, nodes]))
-        self._weight = np.ascontiguousarray(1 / noise_var)
+        self._weight: Array = np.ascontiguousarray(1 / noise_var)
         self._counts = np.ones(len(x), dtype=np.int64) if counts is None else counts.astype(np.int64)
 
     def predict(self, rng: np.random.Generator, records: Record, x_new: Array) -> Array:
-        bins = self._binned(x_new)
-        fits = np.zeros((len(records["value"]), len(x_new)))
+        return self._evaluated(records, self._binned(x_new))
+
+    @property
+    def cut_points(self) -> list[Array]:
+        """Of each input, ascending: between them the function is constant."""
+        return self._cut_points
+
+    def cells(self, x: Array) -> IntArray:
+        """The cell between the cut points that each of x (m, d) lies in, (m,); the last input runs fastest."""
+        return np.asarray(np.ravel_multi_index(tuple(self._binned(x)), self._grid), dtype=np.intp)
+
+    def on_cells(self, cells: IntArray, place: IntArray, nodes: Array) -> BARTSampler:
+        """The same posterior with ``cells`` (k,) as data points, of which data point i is in that numbered place[i].
+
+        All data of a cell are in the same leaf of every tree: they are one observation, with the sum of their weights.
+        """
+        part = copy(self)
+        bins = np.stack(np.unravel_index(cells, self._grid)).astype(np.uint8)
+        part._bins = np.ascontiguousarray(np.hstack([bins, self._binned(nodes)]))
+        part._weight = summed(place, self._weight, len(cells))
+        part._counts = summed(place, self._counts, len(cells)).astype(np.int64)
+        return part
+
+    def in_cells(self, records: Record) -> Array:
+        """The recorded functions, s of them, in all cells of the grid, (s, cells)."""
+        grid = np.array(self._grid)
+        steps = np.zeros((len(records["value"]), *(grid + 1)))
+        for kind, value, own in zip(records["kind"], records["value"], steps, strict=True):
+            add_boxes(kind, value, self.prior.trees, grid, own.reshape(-1))
+        for axis in range(1, steps.ndim):
+            np.cumsum(steps, axis=axis, out=steps)
+        inside = (slice(None), *(slice(count) for count in self._grid))
+        return np.asarray(steps[inside].reshape(len(steps), -1))
+
+    def at_cells(self, records: Record) -> Array:
+        """The recorded functions, s of them, at the sampler's own data points, (s, k)."""
+        bins = np.ascontiguousarray(self._bins[:, : len(self._weight)])
+        if np.prod(self._grid, dtype=float) > SMALL_GRID * bins.shape[1]:
+            return self._evaluated(records, bins)
+        return self.in_cells(records)[:, np.ravel_multi_index(tuple(bins), self._grid)]
+
+    def _evaluated(self, records: Record, bins: NDArray[np.uint8]) -> Array:
+        fits = np.zeros((len(records["value"]), bins.shape[1]))
         for kind, value, fit in zip(records["kind"], records["value"], fits, strict=True):
             evaluate(kind, value, bins, self.prior.trees, fit)
         return fits
+
+    @property
+    def _grid(self) -> tuple[int, ...]:
+        """Cells in each input."""
+        return tuple(int(count) + 1 for count in self._cuts)
 
     def findings(self) -> dict[str, Any]:
         return {"leaf_sd": self.leaf_sd / self.unit, "cuts": self._cuts.tolist()}

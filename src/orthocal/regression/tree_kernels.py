@@ -178,3 +178,46 @@ def evaluate(kind, value, bins, trees, fit):
                 k = k + 1 if bins[kind[k, 0], i] <= kind[k, 1] else right[k]
             fit[i] += value[k]
         start = j
+
+
+@entry
+def add_boxes(kind, value, trees, grid, steps):
+    """Add the packed forest to ``steps``, whose sums along every axis are its values in all cells of the grid.
+
+    A leaf is a box of cells, ``grid`` (d,) of them in each input: it takes a step up at its lower corners and one down
+    behind its upper ones. So a forest costs its leaves, not its leaves times the cells. ``steps`` is flat, with one
+    cell more in each input, the last input runs fastest.
+    """
+    d = len(grid)
+    strides = np.ones(d, np.int64)
+    for v in range(d - 1, 0, -1):
+        strides[v - 1] = strides[v] * (grid[v] + 1)
+    # the boxes of the subtrees that are still to come: cells low..high-1
+    low = np.zeros((SLOTS, d), np.int64)
+    high = np.zeros((SLOTS, d), np.int64)
+    j = 0
+    for _ in range(trees):
+        top = 1
+        for v in range(d):
+            low[0, v], high[0, v] = 0, grid[v]
+        while top:
+            top -= 1
+            if kind[j, 0] >= 0:
+                v, cut = np.int64(kind[j, 0]), np.int64(kind[j, 1])
+                # the left part comes next, so it lies above the right one
+                for u in range(d):
+                    low[top + 1, u], high[top + 1, u] = low[top, u], high[top, u]
+                high[top + 1, v] = cut + 1
+                low[top, v] = cut + 1
+                top += 2
+            else:
+                for corner in range(1 << d):
+                    place, sign = 0, 1.0
+                    for v in range(d):
+                        if corner >> v & 1:
+                            place += high[top, v] * strides[v]
+                            sign = -sign
+                        else:
+                            place += low[top, v] * strides[v]
+                    steps[place] += sign * value[j]
+            j += 1

@@ -1,0 +1,144 @@
+"""Trees with many data in the joint projection: the chain on cells, and integrals finer than the nodes of the box."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import orthocal as oc
+from helpers import generators, with_holes
+from orthocal.methods import fine_nodes, regress_cells
+from orthocal.methods.base import Plan
+from orthocal.methods.fitted import fitted_bias
+from orthocal.methods.joint import _squares
+from orthocal.methods.regress import Linear, gibbs_draws
+from orthocal.methods.regress_cells import cells_draws
+from orthocal.problem.noise import NoiseSource
+
+BART = oc.bias.BART(trees=20, cuts=20)
+
+
+def simulator(x, theta):
+    waves = np.sin(np.outer(x[:, 0], [1, 2]) + x[:, -1:] * [1, 2])
+    return waves @ theta
+
+
+def problem(n=2500, d=2, q=1, seed=0, prior=10.0, domain=None, errors=True, **given):
+    """Field data with a bias of half a unit, noise of about .2."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((n, d))
+    sd = 0.2 * rng.uniform(0.8, 1.2, (n, q)) if errors else np.full((n, q), 0.2)
+    bias = 0.5 * np.sin(9 * x[:, 0]) * np.cos(4 * x[:, -1])
+    y = (simulator(x, np.array([1.0, 1.5])) + bias)[:, None] + sd * rng.standard_normal((n, q))
+    own = simulator if q == 1 else lambda x, theta: np.stack([simulator(x, theta)] * q, axis=1)
+    return oc.Problem(
+        x,
+        with_holes(y) if q > 1 else y,
+        own,
+        {"a": stats.norm(1, prior), "b": stats.norm(1, prior)},
+        domain=domain or oc.Box(0, 1),
+        **(given or {"y_err": sd}),
+    )
+
+
+def regressed(given, draws, on_cells, seed=0):
+    """Draws of the regression step by either chain, with the same generators."""
+    linear, plan = Linear.of(given), Plan(draws, 20, generators(2, seed))
+    bias = fitted_bias(BART, given, given.rule.nodes)
+    integrals = fine_nodes.fine_integrals(given, bias.samplers)
+    bias = fitted_bias(BART, given, given.rule.nodes if integrals is None else integrals.nodes)
+    run = cells_draws if on_cells else gibbs_draws
+    return run(given, plan, bias, linear, integrals)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [{"d": 1}, {"d": 2}, {"d": 3}, {"q": 2}, {"domain": oc.Points(np.random.default_rng(5).random((40, 2)))}],
+    ids=["one input", "two", "three", "two outcomes with holes", "nodes of the user"],
+)
+def test_both_chains_are_the_same_draw_by_draw(case):
+    """Given the same random numbers; rounding may tell them apart after many iterations."""
+    given = problem(**case)
+    one, other = (regressed(given, 5, on_cells) for on_cells in (False, True))
+    for name in ("at_nodes", "beta", "moved"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-7, err_msg=name)
+    every = np.arange(len(one.beta))
+    np.testing.assert_allclose(one.at_data(every), other.at_data(every), atol=1e-7)
+    np.testing.assert_allclose(_squares(given.merged, one), other.square, rtol=1e-9)
+    if one.missed_square is not None:
+        np.testing.assert_allclose(one.missed_square, other.missed_square, atol=1e-7)
+    assert one.records.keys() == other.records.keys()
+
+
+def test_rows_with_the_same_x_are_merged_first():
+    given = problem(n=1500)
+    twice = oc.Problem(
+        np.vstack([given.data.x] * 2),
+        np.vstack([given.data.y] * 2),
+        simulator,
+        {"a": stats.norm(1, 10), "b": stats.norm(1, 10)},
+        domain=oc.Box(0, 1),
+        noise_cov=0.04,
+    ).merged
+    one, other = (regressed(twice, 3, on_cells) for on_cells in (False, True))
+    np.testing.assert_allclose(one.at_nodes, other.at_nodes, atol=1e-7)
+
+
+def test_the_chain_on_cells_is_taken_with_many_data_only():
+    few, many = problem(n=regress_cells.LARGE - 1), problem(n=regress_cells.LARGE)
+    assert regressed(few, 2, on_cells=True) is None
+    assert regressed(many, 2, on_cells=True) is not None
+    sampled = problem()
+    sampled.noise = replace(sampled.noise, source=NoiseSource.SAMPLED, by_point=None)
+    assert regressed(sampled, 2, on_cells=True) is None
+    assert regressed(sampled, 2, on_cells=False).missed_square is not None
+
+
+def test_the_posterior_of_many_data_is_whole():
+    """Predictions, the file, check and the size of the bias."""
+    given = problem(prior=0.05)
+    posterior = oc.calibrate(given, oc.methods.Joint(BART), draws=100, chains=2, seed=1, progress=False)
+    stored = posterior.data["posterior"]
+    predicted = posterior.predict(given.data.x[:20])
+    mean = (stored["model"] + stored["bias"]).mean(("chain", "draw")).values[:20]
+    np.testing.assert_allclose(predicted["mean"].mean(("chain", "draw")), mean, atol=0.02)
+    assert posterior.check() is not None
+    # the bias' square has all of its parts: .0625 (1 - sin 18 / 18) (1 + sin 8 / 8) less what the simulator takes
+    size = float(posterior.data["posterior"]["bias_square"].mean()) if "bias_square" in stored else None
+    assert size is None or 0.03 < size < 0.08
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_the_coefficients_of_the_projection_are_those_of_the_drawn_functions(d):
+    """theta - theta_tilde = beta + lambda(b), with lambda(b) from the recorded functions at a million points or so."""
+    given = problem(d=d, domain=oc.Box(0, 1, nodes=15 if d < 3 else 64))
+    linear = Linear.of(given)
+    found = regressed(given, 40, on_cells=True)
+    fine = 40_001 if d == 1 else 400
+    if d < 3:
+        ends = (np.arange(fine) + 0.5) / fine
+        points = np.stack(np.meshgrid(*[ends] * d, indexing="ij"), axis=-1).reshape(-1, d)
+    else:
+        points = oc.Box(0, 1).sobol(3, 2**16).nodes
+    records = {name.removesuffix("_0"): values[:10] for name, values in found.records.items()}
+    drawn = found.samplers[0].predict(np.random.default_rng(0), records, points)
+    gradient = given.whitened_gradient(points)[:, 0]
+    image = np.linalg.solve(gradient.T @ gradient, gradient.T @ drawn.T).T
+    expected = found.beta[:10] + image
+    spread = found.moved.std(axis=0)
+    assert np.all(np.abs(found.moved[:10] - expected) < 0.1 * spread)
+    # the functions at the nodes themselves, the negative control
+    plain = found.samplers[0].predict(np.random.default_rng(0), records, given.rule.nodes) @ linear.coefficients.T
+    assert np.abs(found.beta[:10] + plain - expected).max() > 0.3 * spread.max()
+
+
+def test_a_chain_on_cells_goes_on_bit_for_bit(tmp_path):
+    given, method = problem(), oc.methods.Joint(BART)
+    lengths = {"warmup": 10, "chains": 2, "seed": 1, "progress": False}
+    whole = oc.calibrate(given, method, draws=12, **lengths)
+    for draws in (5, 12):
+        longer = oc.calibrate(given, method, draws=draws, checkpoint=tmp_path / "run.ckpt", **lengths)
+    assert np.array_equal(longer.theta, whole.theta)
