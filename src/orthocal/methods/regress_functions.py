@@ -193,7 +193,7 @@ def _grid(making: _Making, setting: Setting, scales: Scales, level: int) -> Grid
 def _inducing_part(making: _Making, setting: Setting, scales: Scales, level: int) -> Part:
     """Values at inducing points; of every level all are among those of the next."""
     prior = making.prior
-    count = min(INDUCING // 2 * 2**level, making.most)
+    count = min(INDUCING // 2 * 2**level, INDUCING, making.most)
     chosen = setting.x[spread_points(setting.x, scales.lengthscale, count)]
     sampler = InducingGP(prior.nu, scales, setting.unit, chosen)
     columns = np.column_stack([setting.residual, setting.gradient])
