@@ -27,8 +27,7 @@ from ..projection import ProjectionKind
 from .at_data import AtData, at_data
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .closest import Closest, closest
-from .fine_nodes import fine_integrals
-from .fitted import fitted_bias
+from .fitted import fitted_bias, with_integrals
 from .group_noise import noise_sampler
 from .regress import Linear, Regressed, gaussian_draws, gibbs_draws
 from .regress_cells import cells_draws
@@ -92,9 +91,7 @@ class Joint(ListedMethod):
                 return gaussian_draws(problem, plan, bias, linear)
             if problem.data.y.size <= MOST_SAMPLED:
                 return noise_draws(problem, plan, bias, linear)
-        integrals = None if bias.gaussian else fine_integrals(problem, bias.samplers)
-        if integrals is not None:
-            bias = fitted_bias(self.bias, problem, integrals.nodes)
+        bias, integrals = with_integrals(self.bias, problem, bias)
         on_cells = cells_draws(problem, plan, bias, linear, integrals)
         return gibbs_draws(problem, plan, bias, linear, integrals) if on_cells is None else on_cells
 

@@ -25,7 +25,8 @@ from ..problem.problem import Problem
 from ..projection import Projection, ProjectionKind, finite_projection, functional_projection
 from .base import CLOSEST, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .covariance import BiasCovariance, bias_covariance
-from .fitted import fitted_bias
+from .fine_nodes import Integrals
+from .fitted import fitted_bias, with_integrals
 from .kept import KeptDraw, finished
 from .noise_sample import NoiseSampler
 
@@ -69,7 +70,8 @@ class Projected(ListedMethod):
         functional = self.projection == "functional"
         bias = fitted_bias(self.bias, problem, problem.rule.nodes if functional else np.empty((0, problem.data.d)))
         if functional:
-            return _Run(self, problem, plan, bias, _functional(problem)).draws()
+            bias, integrals = with_integrals(self.bias, problem, bias)
+            return _Run(self, problem, plan, bias, _functional(problem), integrals=integrals).draws()
         residual = problem.whiten(problem.complete_y - problem.fit)
         covariance = bias_covariance(bias, residual, plan.rngs)
         projection = finite_projection(problem.gradient_at_data, problem.volumes, problem.metric, covariance.factor)
@@ -132,8 +134,9 @@ class _Run(Changing):
         bias: OutcomesBias,
         projection: Projection,
         covariance: BiasCovariance | None = None,
+        integrals: Integrals | None = None,
     ) -> None:
-        self._method, self._problem, self._plan = method, problem, plan
+        self._method, self._problem, self._plan, self._integrals = method, problem, plan, integrals
         self._bias, self._projection, self._covariance = bias, projection, covariance
         noise = problem.noise
         self._y = problem.whiten(problem.complete_y)
@@ -167,7 +170,7 @@ class _Run(Changing):
         return finished(self._problem, draws, samplers=samplers, notes=notes, **self._projection_fields())
 
     def step(self) -> tuple[Array, Array]:
-        self._projected = self._projection.apply(self._draw_bias(self._state))
+        self._projected = self._projection.apply(self._integrated(self._draw_bias(self._state)))
         self._target = self._conditional(self._projected.bias)
         self._before = self._state.theta
         kernel = self._method.kernel
@@ -219,6 +222,14 @@ class _Run(Changing):
         self._bias_state, bias = self._bias.draw(rngs, self._bias_state, residual, self._noise_precision)
         self._noise_precision = self._noise.draw(rngs, residual - self._bias_state.bias)
         return bias
+
+    def _integrated(self, bias: Array) -> Array:
+        """b at the data and the problem's nodes, where it was drawn at others."""
+        if self._integrals is None or self._bias_state is None:
+            return bias
+        at_data, drawn = np.split(bias, [len(self._y)], axis=1)
+        at_nodes, _ = self._integrals.at_nodes(drawn, self._bias.records(self._bias_state))
+        return np.concatenate([at_data, at_nodes], axis=1)
 
     def _conditional(self, bias: Array) -> Conditional:
         """Pi(theta | b*, y)."""
