@@ -27,8 +27,10 @@ from ..projection import ProjectionKind
 from .at_data import AtData, at_data
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .closest import Closest, closest
+from .determined import determined_part, outside_support, with_open_directions
 from .fitted import fitted_bias
 from .group_noise import noise_sampler
+from .objective import Held
 from .regress import Linear, Regressed, gaussian_draws, gibbs_draws
 from .regress_large import large_draws, wanted
 from .regress_noise import MOST_SAMPLED, noise_draws
@@ -70,12 +72,17 @@ class Joint(ListedMethod):
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
         # an error about the parameters comes before any long work
-        linear = Linear.of(problem)
-        regressed = self.regressed(problem, plan, linear)
+        part = determined_part(problem)
+        if part is None:
+            regressed = self.regressed(problem, plan, Linear.of(problem))
+        else:
+            regressed = with_open_directions(part, self.regressed(problem, plan, part.linear), plan.rngs)
+        held = None if part is None else part.holding(problem.theta_tilde + regressed.moved)
         real = problem.whiten(problem.fit_at_nodes) + regressed.at_nodes
         kept = plan.kept(problem.unmerged.data.y.size)
-        found = self.projected(problem, real, regressed.moved.std(axis=0), at_data=kept is None)
-        weights = importance_weights(problem, found.theta, found.impossible, regressed, plan.rngs)
+        found = self.projected(problem, real, regressed.moved.std(axis=0), kept is None, held)
+        outside = None if part is None else outside_support(problem, part, found.theta)
+        weights = importance_weights(problem, found, regressed, plan.rngs, outside)
         return _finished(problem, plan, regressed, found, weights, kept)
 
     def regressed(self, problem: Problem, plan: Plan, linear: Linear) -> Regressed:
@@ -92,15 +99,21 @@ class Joint(ListedMethod):
                 return noise_draws(problem, plan, bias, linear)
         return gibbs_draws(problem, plan, bias, linear)
 
-    def projected(self, problem: Problem, real: Array, spread: Array, at_data: bool = True) -> Closest:
+    def projected(
+        self, problem: Problem, real: Array, spread: Array, at_data: bool = True, held: Held | None = None
+    ) -> Closest:
         """Step (2) for draws of y_R at the nodes (s, m, q), whitened, in blocks that fit into memory.
 
-        ``spread`` (p,) is that of theta, roughly; ``at_data``, whether the simulator is wanted at the data too.
+        ``spread`` (p,) is that of theta, roughly; ``at_data``, whether the simulator is wanted at the data too;
+        ``held``, what of theta is known before.
         """
         each = max(1, BLOCK // (real[0].size * (problem.parameters.p + 2)))
         loss = chosen_loss(self.loss)
-        starts = range(0, len(real), each)
-        blocks = [closest(problem, real[start : start + each], spread, loss, at_data) for start in starts]
+        parts = [slice(start, start + each) for start in range(0, len(real), each)]
+        blocks = [
+            closest(problem, real[part], spread, loss, at_data, None if held is None else held.part(part))
+            for part in parts
+        ]
         return Closest(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
     @property

@@ -193,8 +193,7 @@ def _deviance(sums: Sums) -> float:
 
 
 def _design(problem: Problem, linear: Linear, parts: list[Part], nodes: BiasNodes) -> Design:
-    unit = 1 / np.sqrt(np.diag(problem.sensitivity.gram))
-    at_nodes = _at_nodes(parts, nodes)
+    unit, at_nodes = linear.unit, _at_nodes(parts, nodes)
     taken = linear.coefficients @ at_nodes.reshape(-1, at_nodes.shape[2])
     own = np.sum([part.sums.own for part in parts], axis=0)
     GG, Gz, zz = own[1:, 1:], own[1:, 0], float(own[0, 0])
