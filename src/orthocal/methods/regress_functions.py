@@ -215,7 +215,7 @@ def _deviance(sums: Sums) -> float:
 
 
 def _design(problem: Problem, linear: Linear, parts: list[Part], nodes: BiasNodes) -> Design:
-    unit = 1 / np.sqrt(np.diag(problem.sensitivity.gram))
+    unit = linear.unit
     at_nodes = np.concatenate([_at_nodes(parts, nodes), _unsaid(problem, linear, parts)], axis=2)
     taken = linear.coefficients @ at_nodes.reshape(-1, at_nodes.shape[2])
     own = np.sum([part.sums.own for part in parts], axis=0)

@@ -52,6 +52,8 @@ def large_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear) -> Regr
     settings, unmerged = residuals.settings(points, problem.span), unmerged_of(problem)
     if unmerged is not None:
         settings = unmerged.added_to(settings, points, nowhere)
+    if linear.basis is not None:
+        settings = [setting._replace(gradient=setting.gradient @ linear.basis) for setting in settings]
     scales = [prior.scales(setting) for setting in settings]
     if problem.data.d > 1 or prior.nu == np.inf:
         return function_draws(problem, plan, prior, settings, scales, linear)

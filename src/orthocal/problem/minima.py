@@ -20,6 +20,7 @@ from ..regression.gaussian_process import sample_of_points
 from .best_fit import Criterion, Descent
 from .edges import along_edge
 from .parameters import Parameters
+from .valleys import without_equals
 
 #: two minima closer than this share of the prior's spread are one
 SAME_MINIMUM = 1e-4
@@ -78,10 +79,8 @@ def find_minima(criterion: Criterion, starts: Array) -> tuple[Minimum, ...]:
     found = [end for end in ends if end.finished or end.value < best]
     if not found:
         raise SimulatorError("no start of the search for theta_tilde converged: check the simulator")
-    return tuple(
-        Minimum(one.theta, criterion.loss(one.theta), one.finished)
-        for one in _merged(_ordered(found, criterion), criterion)
-    )
+    apart = without_equals(_merged(_ordered(found, criterion), criterion), criterion)
+    return tuple(Minimum(one.theta, criterion.loss(one.theta), one.finished) for one in apart)
 
 
 def least_squares_minima(criterion: Criterion, minima: tuple[Minimum, ...], most: int = 3) -> tuple[Minimum, ...]:
