@@ -203,7 +203,7 @@ def _finished(
 def _squares(problem: Problem, regressed: Regressed) -> Array:
     """(y - y_R)'P (y - y_R) of every draw, (s,), whitened, a block of draws at a time.
 
-    What a prior of theta that was put in afterwards changes of it is left out for large data, about which it says little.
+    What a prior of theta that was put in afterwards changes is left out for large data, of which it says little.
     """
     large = regressed.shift is None or problem.data.y.size * len(regressed.moved) > MOST_SQUARES
     if regressed.square is not None and large:
