@@ -42,6 +42,8 @@ HALVINGS = 6
 MOST_EDGES = 8
 #: rows that the rough descents use of large data
 ROUGH_ROWS = 2000
+#: with more parameters than this, whose gradients are most of the work, so many descents to one place are enough
+MANY, ALIKE = 12, 10
 
 
 class Minimum(NamedTuple):
@@ -61,7 +63,11 @@ def find_minima(criterion: Criterion, starts: Array) -> tuple[Minimum, ...]:
     parameters, n = criterion.parameters, len(criterion.y)
     rough = criterion if n <= ROUGH_ROWS else criterion.of_rows(sample_of_points(n, ROUGH_ROWS))
     began = _working_starts(rough, starts)
-    places = [rough.descend(one.theta, *ROUGH, known=one.residual) for one in progress_bar(began, "best fit")]
+    places = list[Descent]()
+    for one in progress_bar(began, "best fit"):
+        places.append(rough.descend(one.theta, *ROUGH, known=one.residual))
+        if parameters.p > MANY and len(places) == ALIKE and _alike(places, parameters):
+            break
     ends: list[Descent] = []
     followed: list[Descent] = []
     for place in sorted(places, key=lambda one: one.value):
@@ -165,6 +171,12 @@ def _to_the_end_or_edge(criterion: Criterion, place: Descent, best: float) -> De
 def _arrived(place: Descent, end: Descent, parameters: Parameters) -> bool:
     near = np.all(np.abs(place.theta - end.theta) < ARRIVED * parameters.spread)
     return bool(near and abs(place.value - end.value) <= ARRIVED_VALUE * end.value)
+
+
+def _alike(places: list[Descent], parameters: Parameters) -> bool:
+    """Whether all descents have come to one place."""
+    best = min(places, key=lambda one: one.value)
+    return all(_arrived(one, best, parameters) for one in places)
 
 
 def _merged(ends: list[Descent], criterion: Criterion) -> list[Descent]:
