@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from importlib.metadata import version
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from .execution.clock import Clock, Spent
 from .execution.keeping import Keeper, keeper_around, kept_by
 from .machine.threads import one_blas_thread
 from .methods import Draws, Method, Plan
+from .methods.base import MOST_KEPT as MOST_AT_DATA
 from .methods.merging import run_merged
 from .methods.outputs import method_for
 from .problem.fingerprint import fingerprint
@@ -50,6 +52,7 @@ def calibrate(
     warmup: int = 200,
     progress: bool = True,
     checkpoint: str | Path | Checkpoint | None = None,
+    keep_mb: float = MOST_AT_DATA / 1e6,
 ) -> Posterior:
     """Calibrate the simulator of ``problem``.
 
@@ -69,13 +72,20 @@ def calibrate(
         A file that keeps the run while it is under way: after whatever ended it, the same call goes on from there, and
         its draws are those of a run that was not ended, bit for bit. A file of other work is an error. It stays when
         the run is done; the same call with more ``draws`` then goes on.
+    keep_mb
+        Megabytes that model and bias at the data may take. Where those of all draws would take more (with 4 times 1000
+        draws, more than 4000 cells of y) they are kept of some draws, evenly spread, and mean, sd and quantiles of
+        each point stand in ``data["at_data"]``. Theta is kept of every draw, and so is what predictions need.
     """
     if not isinstance(problem, Problem):
         raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem")
     chosen = method_for(problem, method)
     check_lengths(draws, chains, warmup, seed)
     where = Checkpoint(Path(checkpoint)) if isinstance(checkpoint, str | Path) else checkpoint
-    return _Run(problem, chosen, int(chains), seed, int(warmup), progress, where).posterior(int(draws))
+    if isinstance(keep_mb, bool) or not (isinstance(keep_mb, Real) and 0 < keep_mb < np.inf):
+        raise InputError(f"keep_mb={keep_mb!r}: give the megabytes that model and bias at the data may take")
+    keep = int(1e6 * keep_mb)
+    return _Run(problem, chosen, int(chains), seed, int(warmup), progress, where, keep).posterior(int(draws))
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,7 @@ class _Run:
     warmup: int
     progress: bool
     checkpoint: Checkpoint | None
+    keep: int
 
     def posterior(self, draws: int, known: Keeper | None = None) -> Posterior:
         """``known`` is where a run with fewer draws ended."""
@@ -101,7 +112,7 @@ class _Run:
             self._kept(entropy, known) as (keeper, entropy),
         ):
             spawned = np.random.SeedSequence(entropy).spawn(self.chains)
-            plan = Plan(draws, self.warmup, [np.random.default_rng(one) for one in spawned])
+            plan = Plan(draws, self.warmup, [np.random.default_rng(one) for one in spawned], self.keep)
             drawn = run_merged(self.method, problem, plan)
             work.end_of("sampling")
             notes = _notes(problem, drawn)

@@ -130,6 +130,35 @@ def test_the_projection_of_the_bias_alone_fails_this_where_the_prior_says_much()
     assert np.abs(z).max() > 10
 
 
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize(("q", "weight"), [(1, "identity"), (2, "identity"), (2, "noise-precision")])
+@pytest.mark.parametrize("seeds", [(0,), pytest.param((1, 2, 3, 4), marks=pytest.mark.slow)], ids=["one", "four more"])
+def test_the_form_for_large_data_is_exact_along_one_input(q, weight, prior, seeds):
+    for seed in seeds:
+        x, y = data_set(q, seed, False)
+        problem = oc.Problem(
+            x,
+            y,
+            simulator(q),
+            {name: stats.norm(*PRIORS[prior]) for name in ("a", "b")},
+            domain=oc.Box(0, 1, nodes=NODES),
+            noise_cov=COV[:q, :q],
+            loss_weight=weight,
+        )
+        method = oc.methods.Joint(oc.bias.GP(1.5, SD, LENGTH, form="large"))
+        posterior = oc.calibrate(problem, method, draws=DRAWS // 4, seed=seed, progress=False)
+        W = np.eye(q) if weight == "identity" else np.linalg.inv(COV[:q, :q])
+        centre, covariance, bias = exact(x, y, W, PRIORS[prior])
+        draws = posterior.theta.reshape(-1, 2)
+        z = (draws.mean(axis=0) - centre) / np.sqrt(np.diag(covariance) / DRAWS)
+        ratio = (draws.std(axis=0) / np.sqrt(np.diag(covariance)) - 1) * np.sqrt(2 * DRAWS)
+        assert np.abs(z).max() < 4.5
+        assert np.abs(ratio).max() < 4.5
+        own = posterior.data["posterior"]["bias"].values.reshape(DRAWS, -1)
+        gap = (own.mean(axis=0) - bias.ravel()) / (own.std(axis=0) / np.sqrt(DRAWS))
+        assert np.abs(gap).max() < 5
+
+
 class HiddenGP:
     """A Gaussian process that the method does not know as one: it takes the chain that it takes for every prior."""
 

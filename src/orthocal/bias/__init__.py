@@ -11,4 +11,5 @@ from .softbart import SoftBART as SoftBART
 from .bmars import BMARS as BMARS
 from .bnn import BNN as BNN
 from .independent import Independent as Independent
+from . import large_gp as large_gp
 from . import sampled_gp as sampled_gp

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -22,6 +22,14 @@ from .base import ListedPrior, Setting, listed
 MOST_POINTS = 10_000
 #: predictions are joint within blocks of this many points
 PREDICTION_BLOCK = 2_000
+
+
+class Scales(NamedTuple):
+    """sd in whitened units, lengthscale (d,), and what ended on a bound of the search."""
+
+    sd: float
+    lengthscale: Array
+    at_bound: tuple[str, ...] = ()
 
 
 @listed
@@ -41,6 +49,10 @@ class GP(ListedPrior):
     hyperparameters
         What happens to an sd and length-scales that are not given: ``"marginal-likelihood"`` chooses them,
         ``"sample"`` draws them together with theta, with the priors of ``oc.methods.KO`` (``oc.methods.Joint`` only).
+    form
+        How it is computed: ``"dense"``, exactly, at a cost that grows with the cube of the number of distinct points;
+        ``"large"``, after one pass over the data, exactly in one input and by an approximation whose error is reported
+        in several; ``"auto"`` takes the second from 3000 distinct points on (``oc.methods.Joint`` only).
     """
 
     name: ClassVar[str] = "gp"
@@ -50,10 +62,13 @@ class GP(ListedPrior):
     sd: float | None = None
     lengthscale: Any = None
     hyperparameters: Literal["marginal-likelihood", "sample"] = "marginal-likelihood"
+    form: Literal["auto", "dense", "large"] = "auto"
 
     def __post_init__(self) -> None:
         check_smoothness(self.nu)
         check_hyperparameters(self.hyperparameters)
+        if self.form not in ("auto", "dense", "large"):
+            raise InputError(f'form={self.form!r}: give "auto", "dense" or "large"')
         if self.sd is not None and not (isinstance(self.sd, Real) and 0 < self.sd < np.inf):
             raise InputError(f"sd={self.sd}: the prior sd of the bias is a positive number, or None")
         if self.lengthscale is not None:
@@ -83,6 +98,20 @@ class GP(ListedPrior):
                 'oc.bias.GP(hyperparameters="sample") is for oc.methods.Joint: this method needs them fixed, take '
                 '"marginal-likelihood"'
             )
+        scales = self.scales(setting)
+        return GPSampler(
+            self.nu,
+            scales.sd,
+            scales.lengthscale,
+            setting.x,
+            setting.nodes,
+            setting.noise_var,
+            scales.at_bound,
+            setting.unit,
+        )
+
+    def scales(self, setting: Setting) -> Scales:
+        """The hyperparameters that are given, and the others by marginal likelihood."""
         d = setting.x.shape[1]
         length = None
         if self.lengthscale is not None:
@@ -109,7 +138,7 @@ class GP(ListedPrior):
             )
             sd, length = fit.sd, fit.lengthscale
             at_bound = ends(fit, every.residual, setting.span)
-        return GPSampler(self.nu, sd, length, setting.x, setting.nodes, setting.noise_var, at_bound, setting.unit)
+        return Scales(sd, length, at_bound)
 
     def describe(self) -> dict[str, Any]:
         length = None if self.lengthscale is None else np.asarray(self.lengthscale, dtype=float).tolist()
@@ -119,6 +148,7 @@ class GP(ListedPrior):
             "sd": None if self.sd is None else float(self.sd),
             "lengthscale": length,
             **({"hyperparameters": "sample"} if self.hyperparameters == "sample" else {}),
+            **({} if self.form == "auto" else {"form": self.form}),
         }
 
 
@@ -153,7 +183,8 @@ class GPSampler:
         if len(self._points) > MOST_POINTS:
             raise InputError(
                 f"the Gaussian process would need matrices of {len(self._points)} x {len(self._points)}: "
-                f"it is made for at most {MOST_POINTS} points, thin or average the field data"
+                f"in this form it is made for at most {MOST_POINTS} points: take the method gp, which has another for "
+                "large data, or thin or average them"
             )
         self._noise_var = noise_var
         self._rows = np.concatenate([at_data, at_nodes])

@@ -21,12 +21,27 @@ from ..projection import ProjectionKind
 CLOSEST = "theta is where the simulator comes closest to the real process over the domain"
 
 
+#: what model and bias at the data may take, in bytes, before they are kept of some draws only
+MOST_KEPT = 256_000_000
+
+
 class Plan(NamedTuple):
-    """How long to run: draws and warm-up iterations a chain, and a generator a chain."""
+    """How long to run: draws and warm-up iterations a chain, and a generator a chain.
+
+    ``keep`` is what model and bias at the data may take, in bytes: where all draws would take more, some are kept.
+    """
 
     draws: int
     warmup: int
     rngs: list[np.random.Generator]
+    keep: int = MOST_KEPT
+
+    def kept(self, cells: int) -> IntArray | None:
+        """Numbers of each chain's draws whose model and bias are kept at so many cells of y; None for all."""
+        most = self.keep // (2 * 8 * cells * len(self.rngs))
+        if most >= self.draws:
+            return None
+        return np.linspace(0, self.draws - 1, max(1, most)).round().astype(np.intp)
 
 
 class Drawn(StrEnum):
@@ -78,7 +93,12 @@ class Draws:
     theta
         (c, s, p).
     model, bias
-        f(x_i, theta) and the bias at the data points, (c, s, n, q).
+        f(x_i, theta) and the bias at the data points, (c, s, n, q), or (c, k, n, q) for the draws that were kept.
+    kept
+        The numbers of these, (k,), the same for each chain; None where all were.
+    at_data
+        Where not all were: what more draws say of ``model``, ``bias`` and their sum, ``mean``, at the data points,
+        each (statistic, n, q) as in ``methods/at_data.py``.
     stats
         Name -> (c, s): at least ``lp`` and ``acceptance_rate``.
     coefficient
@@ -106,6 +126,8 @@ class Draws:
     model: Array
     bias: Array
     stats: dict[str, Array]
+    kept: IntArray | None = None
+    at_data: dict[str, Array] = field(default_factory=dict)
     projection: ProjectionKind = ProjectionKind.NONE
     coefficient: Array | None = None
     directions: Array | None = None

@@ -53,7 +53,7 @@ class Closest(NamedTuple):
     Attributes
     ----------
     model
-        The simulator at the data points, (s, n, q), whitened.
+        The simulator at the data points, (s, n, q), whitened; (s, 0, q) where it was not called there.
     error
         Largest |<b*, g_j>| / (|b*| |g_j|) at the draw's own theta, (s,).
     on_bound
@@ -80,24 +80,30 @@ class Closest(NamedTuple):
     process_square: Array
 
 
-def closest(problem: Problem, real: Array, spread: Array, loss: Loss | OwnLoss | None = None) -> Closest:
-    """The projection of draws of y_R at the nodes, (s, m, q), whitened; ``spread`` (p,) is theta's, roughly."""
+def closest(
+    problem: Problem, real: Array, spread: Array, loss: Loss | OwnLoss | None = None, at_data: bool = True
+) -> Closest:
+    """The projection of draws of y_R at the nodes, (s, m, q), whitened; ``spread`` (p,) is theta's, roughly.
+
+    Without ``at_data`` the simulator is called at the nodes only.
+    """
     loss = loss or Squared()
     mean = real.mean(axis=0, keepdims=True)
     # the size of the residuals at the best fit
     square = Distance(problem, Squared()).vectors(mean[0] - problem.whiten(problem.fit_at_nodes))
     distance = Distance(problem, loss, typical=float(np.linalg.norm(square)))
-    origin = _origin(problem, mean, spread, distance)
-    found = _Search(problem, real, spread, distance, origin).run()
-    return found._replace(elsewhere=_elsewhere(problem, real, spread, distance, found.loss))
+    x = problem.data.x if at_data else problem.data.x[:0]
+    origin = _origin(problem, mean, spread, distance, x)
+    found = _Search(problem, real, spread, distance, origin, x).run()
+    return found._replace(elsewhere=_elsewhere(problem, real, spread, distance, found.loss, x))
 
 
-def _origin(problem: Problem, mean: Array, spread: Array, distance: Distance) -> Array:
+def _origin(problem: Problem, mean: Array, spread: Array, distance: Distance, x: Array) -> Array:
     """Where the simulator is closest to the draws' mean, roughly: there it is expanded."""
     start = problem.theta_tilde
     for _ in range(MOST_ORIGINS):
         try:
-            found = _Search(problem, mean, spread, distance, start).run().theta[0]
+            found = _Search(problem, mean, spread, distance, start, x).run().theta[0]
         except NonFiniteError:
             # beside it the simulator fails
             return problem.theta_tilde
@@ -108,18 +114,20 @@ def _origin(problem: Problem, mean: Array, spread: Array, distance: Distance) ->
     return start
 
 
-def _elsewhere(problem: Problem, real: Array, spread: Array, distance: Distance, loss: Array) -> BoolArray:
+def _elsewhere(problem: Problem, real: Array, spread: Array, distance: Distance, loss: Array, x: Array) -> BoolArray:
     """Which draws are closer at another minimum: those that the expansion there has closer, if the simulator agrees."""
     better = np.zeros(len(real), dtype=bool)
     for other in problem.minima[1 : 1 + OTHER_MINIMA]:
         with suppress(NonFiniteError):
-            better |= _Search(problem, real, spread, distance, other.theta).closer_than((1 - CLOSER) * loss)
+            better |= _Search(problem, real, spread, distance, other.theta, x).closer_than((1 - CLOSER) * loss)
     return better
 
 
 class _Search:
-    def __init__(self, problem: Problem, real: Array, spread: Array, distance: Distance, near: Array) -> None:
-        nodes, x = problem.rule.nodes, problem.data.x
+    def __init__(self, problem: Problem, real: Array, spread: Array, distance: Distance, near: Array, x: Array) -> None:
+        """``x`` (n, d) are the data points at which the simulator is wanted."""
+        nodes = problem.rule.nodes
+        self._n = len(x)
         # one call for both; where the nodes are the data points, they are one
         self._points = x if np.array_equal(nodes, x) else np.vstack([nodes, x])
         self._problem, self._nodes, self._distance = problem, len(nodes), distance
@@ -142,7 +150,7 @@ class _Search:
     def _simulated(self, theta: Array) -> tuple[Array, Array]:
         """f at the nodes for theta (s, p), as vectors (s, k), and at the data (s, n, q); NaN where it fails."""
         model = self._problem.whiten(self._problem.simulator.batch(self._points, theta, "projection"))
-        return self._distance.vectors(model[:, : self._nodes]), model[:, -self._problem.data.n :]
+        return self._distance.vectors(model[:, : self._nodes]), model[:, model.shape[1] - self._n :]
 
     def closer_than(self, loss: Array) -> BoolArray:
         """Which draws have a smaller loss than (s,) where the expansion alone is closest to them."""
@@ -159,7 +167,7 @@ class _Search:
     def run(self) -> Closest:
         (count, _), p = self._target.shape, len(self._lower)
         d, missed = np.zeros((count, p)), np.zeros_like(self._target)
-        self._model = np.full((count, self._problem.data.n, self._problem.data.q), np.nan)
+        self._model = np.full((count, self._n, self._problem.data.q), np.nan)
         settled, known, blocked = np.zeros((3, count), dtype=bool)
         failures = np.zeros(count, dtype=int)
         for number in range(MOST_ROUNDS):

@@ -84,16 +84,37 @@ def fine_integrals(problem: Problem, samplers: Sequence[BiasSampler]) -> Integra
             return CellIntegrals(gridded, [FineRule.of_cells(box, grid) for grid in grids])
     if not large:
         return None
-    if d <= 2:
-        return NodeIntegrals(FineRule.smooth(box, [max(FINE_NODES[d], box.legendre_nodes(d))] * d))
-    m = len(problem.rule.nodes)
-    if m >= FINE_SOBOL:
-        return None
-    nodes = box.sobol(d, FINE_SOBOL).nodes
-    return NodeIntegrals(SobolRule(nodes, problem.whitened_gradient(nodes), m, problem.metric))
+    rule = bias_nodes(problem, FINE_NODES.get(d, FINE_SOBOL)).rule
+    return None if rule is None else NodeIntegrals(rule)
 
 
 def of_outcome(records: dict[str, Array], k: int) -> dict[str, Array]:
     """The records of outcome k, whose number ends their names, by the names that its sampler has for them."""
     ending = f"_{k}"
     return {name.removesuffix(ending): values for name, values in records.items() if name.endswith(ending)}
+
+
+class BiasNodes(NamedTuple):
+    """Nodes (M, d), and the way from values there to the problem's nodes; None where they are the same."""
+
+    nodes: Array
+    rule: FineRule | SobolRule | None
+
+    def down(self, values: Array) -> Array:
+        """Values (..., M, q) as those at the problem's nodes, (..., m, q)."""
+        return values if self.rule is None else self.rule.down(values)
+
+
+def bias_nodes(problem: Problem, count: int) -> BiasNodes:
+    """At least ``count`` nodes, an input or in all (more than two inputs); those of the user's own stay as given."""
+    box, d = problem.domain, problem.data.d
+    if not isinstance(box, Box):
+        return BiasNodes(problem.rule.nodes, None)
+    if d <= 2:
+        fine = FineRule.smooth(box, [max(count, box.legendre_nodes(d))] * d)
+        return BiasNodes(fine.nodes, fine)
+    if count <= len(problem.rule.nodes):
+        return BiasNodes(problem.rule.nodes, None)
+    nodes = box.sobol(d, count).nodes
+    gradient = problem.whitened_gradient(nodes)
+    return BiasNodes(nodes, SobolRule(nodes, gradient, len(problem.rule.nodes), problem.metric))

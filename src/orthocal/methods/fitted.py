@@ -15,9 +15,7 @@ from .outputs import prior_for
 def fitted_bias(prior: BiasPrior, problem: Problem, nodes: Array, process: bool = False) -> OutcomesBias:
     """Samplers of the bias at data and nodes, or of the real ``process``, to which no parameter has been fitted."""
     prior = prior if process else prior_for(problem, prior)
-    own, rows = _residuals(problem, process), problem.rows
-    unmerged = None if rows is None else Unmerged(_residuals(problem.unmerged, process), rows.repeats.place)
-    return OutcomesBias(prior, own, nodes, problem.span, unmerged)
+    return OutcomesBias(prior, residuals_of(problem, process), nodes, problem.span, unmerged_of(problem, process))
 
 
 def with_integrals(prior: BiasPrior, problem: Problem, bias: OutcomesBias) -> tuple[OutcomesBias, Integrals | None]:
@@ -29,7 +27,14 @@ def with_integrals(prior: BiasPrior, problem: Problem, bias: OutcomesBias) -> tu
     return (bias, None) if integrals is None else (fitted_bias(prior, problem, integrals.nodes), integrals)
 
 
-def _residuals(problem: Problem, process: bool) -> Residuals:
+def unmerged_of(problem: Problem, process: bool = False) -> Unmerged | None:
+    """Residuals with a row for every observation, where those with the same x were merged."""
+    rows = problem.rows
+    return None if rows is None else Unmerged(residuals_of(problem.unmerged, process), rows.repeats.place)
+
+
+def residuals_of(problem: Problem, process: bool = False) -> Residuals:
+    """What a bias is fitted to."""
     data = problem.data
     left = problem.complete_y if process else problem.complete_y - problem.fit
     gradient = np.zeros((data.n, data.q, 1)) if process else problem.gradient_at_data

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, IntArray
 from ..bias import GP, BiasPrior
 from ..bias.base import ListedPrior
 from ..bias.joint_gp import JointGP
@@ -24,12 +24,14 @@ from ..losses import Chosen, chosen_loss
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from ..projection import ProjectionKind
+from .at_data import AtData, at_data
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .closest import Closest, closest
 from .fitted import fitted_bias, with_integrals
 from .group_noise import noise_sampler
 from .regress import Linear, Regressed, gaussian_draws, gibbs_draws
 from .regress_cells import cells_draws
+from .regress_large import large_draws, wanted
 from .regress_noise import MOST_SAMPLED, noise_draws
 from .regress_sampled import sampled_draws
 from .weights import Weights, importance_weights
@@ -72,12 +74,15 @@ class Joint(ListedMethod):
         linear = Linear.of(problem)
         regressed = self.regressed(problem, plan, linear)
         real = problem.whiten(problem.fit_at_nodes) + regressed.at_nodes
-        found = self.projected(problem, real, regressed.moved.std(axis=0))
+        kept = plan.kept(problem.unmerged.data.y.size)
+        found = self.projected(problem, real, regressed.moved.std(axis=0), at_data=kept is None)
         weights = importance_weights(problem, found.theta, found.impossible, regressed, plan.rngs)
-        return _finished(problem, plan, regressed, found, weights)
+        return _finished(problem, plan, regressed, found, weights, kept)
 
     def regressed(self, problem: Problem, plan: Plan, linear: Linear) -> Regressed:
         """Step (1)."""
+        if isinstance(self.bias, GP) and wanted(self.bias, problem):
+            return large_draws(problem, plan, self.bias, linear)
         if isinstance(self.bias, GP) and self.bias.sampled:
             return sampled_draws(problem, plan, self.bias, linear)
         bias = fitted_bias(self.bias, problem, problem.rule.nodes)
@@ -90,14 +95,15 @@ class Joint(ListedMethod):
         on_cells = cells_draws(problem, plan, bias, linear, integrals)
         return gibbs_draws(problem, plan, bias, linear, integrals) if on_cells is None else on_cells
 
-    def projected(self, problem: Problem, real: Array, spread: Array) -> Closest:
+    def projected(self, problem: Problem, real: Array, spread: Array, at_data: bool = True) -> Closest:
         """Step (2) for draws of y_R at the nodes (s, m, q), whitened, in blocks that fit into memory.
 
-        ``spread`` (p,) is that of theta, roughly.
+        ``spread`` (p,) is that of theta, roughly; ``at_data``, whether the simulator is wanted at the data too.
         """
         each = max(1, BLOCK // (real[0].size * (problem.parameters.p + 2)))
         loss = chosen_loss(self.loss)
-        blocks = [closest(problem, real[start : start + each], spread, loss) for start in range(0, len(real), each)]
+        starts = range(0, len(real), each)
+        blocks = [closest(problem, real[start : start + each], spread, loss, at_data) for start in starts]
         return Closest(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
     @property
@@ -118,7 +124,14 @@ class Joint(ListedMethod):
         return {"kind": self.kind, "bias": self.bias.describe(), "loss": chosen_loss(self.loss).describe()}
 
 
-def _finished(problem: Problem, plan: Plan, regressed: Regressed, found: Closest, weights: Weights) -> Draws:
+def _finished(
+    problem: Problem,
+    plan: Plan,
+    regressed: Regressed,
+    found: Closest,
+    weights: Weights,
+    kept: IntArray | None,
+) -> Draws:
     """The draws in chains; each chain keeps its own, resampled where the weights say so."""
     chains, draws = len(plan.rngs), plan.draws
     rows = weights.rows
@@ -126,24 +139,26 @@ def _finished(problem: Problem, plan: Plan, regressed: Regressed, found: Closest
     def by_chain(values: Array) -> Array:
         return np.asarray(values[rows].reshape(chains, draws, *values.shape[1:]))
 
-    real = problem.whiten(problem.fit) + regressed.at_data
+    if kept is None:
+        real = problem.whiten(problem.fit) + regressed.at_data(np.arange(len(rows)))
+        model, bias = (problem.unwhiten(by_chain(part)) for part in (found.model, real - found.model))
+        values = AtData(model, bias, {})
+    else:
+        values = _of_kept(problem, plan, regressed, found.theta[rows], rows, kept)
     precision, shift = regressed.noise_precision, regressed.shift
-    misfit = problem.whiten(problem.complete_y) - real
-    rest, noise = problem.noise.precision, dict[str, Any]()
-    if precision is not None:
-        sampler = noise_sampler(problem.noise)
-        rest, noise = sampler.row_precision(precision), sampler.fields(by_chain(precision))
-    density = -0.5 * np.sum(misfit * (rest @ misfit[..., None])[..., 0], axis=(1, 2))
+    noise = dict[str, Any]() if precision is None else noise_sampler(problem.noise).fields(by_chain(precision))
     # whitened outcomes have samplers of their own: what is missed of two of them has nothing in common
     square = regressed.missed_square
     missed = 0.0 if square is None else square @ (problem.noise.unwhitener**2).T
     share = {"on_bound": found.on_bound, "stuck": found.stuck, "elsewhere": found.elsewhere}
     return Draws(
         theta=by_chain(found.theta),
-        model=problem.unwhiten(by_chain(found.model)),
-        bias=problem.unwhiten(by_chain(real - found.model)),
+        model=values.model,
+        bias=values.bias,
+        kept=kept,
+        at_data=values.statistics,
         stats={
-            "lp": by_chain(density),
+            "lp": by_chain(-0.5 * _squares(problem, regressed)),
             "acceptance_rate": np.ones((chains, draws)),
             **{name: by_chain(value) for name, value in regressed.stats.items()},
             "orthogonality_error": by_chain(found.error),
@@ -168,3 +183,33 @@ def _finished(problem: Problem, plan: Plan, regressed: Regressed, found: Closest
             impossible=weights.impossible,
         ),
     )
+
+
+def _squares(problem: Problem, regressed: Regressed) -> Array:
+    """(y - y_R)'P (y - y_R) of every draw, (s,), whitened, a block of draws at a time."""
+    if regressed.square is not None:
+        return regressed.square
+    precision = regressed.noise_precision
+    each = problem.noise.precision if precision is None else noise_sampler(problem.noise).row_precision(precision)
+    y, fit = problem.whiten(problem.complete_y), problem.whiten(problem.fit)
+    count = len(regressed.moved)
+    block = max(1, BLOCK // y.size)
+    squares = np.empty(count)
+    for start in range(0, count, block):
+        own = np.arange(start, min(start + block, count))
+        misfit = y - (fit + regressed.at_data(own))
+        rest = each if precision is None else each[own]
+        squares[own] = np.sum(misfit * (rest @ misfit[..., None])[..., 0], axis=(1, 2))
+    return squares
+
+
+def _of_kept(
+    problem: Problem, plan: Plan, regressed: Regressed, theta: Array, rows: IntArray, kept: IntArray
+) -> AtData:
+    """Model and bias at the data of the draws that are kept; ``theta`` (s, p) is that of ``rows`` (s,)."""
+
+    def draw(number: int) -> tuple[Array, Array]:
+        model = problem.simulator.evaluate(problem.data.x, theta[number])
+        return model, problem.fit + problem.unwhiten(regressed.at_data(rows[number : number + 1])[0]) - model
+
+    return at_data(draw, kept, len(plan.rngs), plan.draws, problem.fit.shape)

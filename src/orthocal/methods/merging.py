@@ -31,6 +31,7 @@ def _spread(draws: Draws, merged: Problem) -> Draws:
         draws,
         model=draws.model[:, :, place],
         bias=draws.bias[:, :, place],
+        at_data={name: values[:, place] for name, values in draws.at_data.items()},
         directions=None if draws.directions is None else draws.directions[place],
         stats=stats,
         samplers=_restored(draws, merged.unmerged),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from ..arrays import Array, matrix_root
+from ..arrays import Array, IntArray, matrix_root
 from ..bias.base import BiasSampler
 from ..bias.outcomes import OutcomesBias, OutcomesState
 from ..errors import IdentifiabilityError
@@ -23,6 +24,8 @@ from .noise_sample import NoiseSampler
 WEAK_PRIOR = 0.02
 #: singular values of the gradients at the data, in units of their lengths, below which a parameter is undetermined
 RANK = 1e-8
+#: numbers of draws at the data that are in memory together, and draws that stand for all where these are more
+MOST_AT_ONCE, SOME_DRAWS = 50_000_000, 256
 
 
 class Linear(NamedTuple):
@@ -71,8 +74,10 @@ class Regressed(NamedTuple):
 
     Attributes
     ----------
-    at_data, at_nodes
-        (s, n, q) and (s, m, q).
+    at_nodes
+        (s, m, q).
+    at_data
+        Takes numbers of draws (k,) to these at the data, (k, n, q): of many data points all draws are never made.
     beta
         (s, p).
     moved
@@ -89,11 +94,13 @@ class Regressed(NamedTuple):
         What that prior has added to ``moved`` after the regression, (s, p), or None.
     noise_precision
         Of the whitened noise, (s, q, q), where it was sampled.
+    square
+        The square of what is left of the data, in units of the noise, (s,), where that is known without ``at_data``.
     missed_square
         ∫ b² dP_x less that of b at the nodes, (s, q), where b was integrated at finer ones.
     """
 
-    at_data: Array
+    at_data: Callable[[IntArray], Array]
     at_nodes: Array
     beta: Array
     moved: Array
@@ -103,6 +110,7 @@ class Regressed(NamedTuple):
     stats: dict[str, Array]
     shift: Array | None = None
     noise_precision: Array | None = None
+    square: Array | None = None
     missed_square: Array | None = None
 
     @classmethod
@@ -123,7 +131,7 @@ class Regressed(NamedTuple):
         real = values + np.einsum("xkp,sp->sxk", gradient, slopes)
         moved = slopes + values[:, n:].reshape(len(values), -1) @ linear.coefficients.T
         return cls(
-            real[:, :n],
+            in_memory(real[:, :n]),
             real[:, n:],
             slopes,
             moved,
@@ -150,13 +158,34 @@ def with_prior(linear: Linear, free: Regressed, rngs: list[np.random.Generator])
     pull = linear.pull + normal @ linear.prior_root()
     combined = np.linalg.solve(information + linear.precision, (free.moved @ information + pull).T).T
     shift = combined - free.moved
-    at_data, at_nodes = (
-        values + np.einsum("sp,pxk->sxk", shift, regressed_on(free.moved, values))
-        for values in (free.at_data, free.at_nodes)
-    )
+    at_nodes = free.at_nodes + np.einsum("sp,pxk->sxk", shift, regressed_on(free.moved, free.at_nodes))
+    slopes = _slopes_at_data(linear, free)
+
+    def at_data(rows: IntArray) -> Array:
+        return np.asarray(free.at_data(rows) + np.einsum("sp,pxk->sxk", shift[rows], slopes))
+
     return free._replace(
         at_data=at_data, at_nodes=at_nodes, moved=combined, log_prior=linear.log_prior(combined), shift=shift
     )
+
+
+def _slopes_at_data(linear: Linear, free: Regressed) -> Array:
+    """``regressed_on`` of the draws at the data, (p, n, q); of many data by some draws, one after the other."""
+    count, (n, q, p) = len(free.moved), linear.at_data.shape
+    if count * n * q <= MOST_AT_ONCE:
+        return regressed_on(free.moved, free.at_data(np.arange(count)))
+    some = np.linspace(0, count - 1, max(SOME_DRAWS, 4 * p)).round().astype(np.intp)
+    away = free.moved[some] - free.moved[some].mean(axis=0)
+    # the pseudo-inverse takes values to slopes: its rows add up to zero, so that values need no centring
+    weights, slopes = np.linalg.pinv(away), np.zeros((p, n, q))
+    for place, row in enumerate(some):
+        slopes += weights[:, place, None, None] * free.at_data(row[None])[0]
+    return slopes
+
+
+def in_memory(values: Array) -> Callable[[IntArray], Array]:
+    """``Regressed.at_data`` of draws that are all there, (s, n, q)."""
+    return values.__getitem__
 
 
 def regressed_on(moved: Array, values: Array) -> Array:
@@ -202,7 +231,7 @@ class GaussianDesign(NamedTuple):
         records = bias.records(bias.processes_at(white))
         beta = moved - white @ self.taken.T
         log_prior = linear.log_prior(moved)
-        at_data, at_nodes = real[:, :n], real[:, n:]
+        at_data, at_nodes = in_memory(real[:, :n]), real[:, n:]
         return Regressed(at_data, at_nodes, beta, moved, records, bias.samplers, log_prior, {}, noise_precision=noise)
 
 

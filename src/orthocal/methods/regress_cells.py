@@ -80,11 +80,15 @@ def cells_draws(
 
 
 class _CellsDraw(NamedTuple):
-    """b at the nodes (c, m, q), what its square misses there (c, q), beta (c, p), and what predictions need."""
+    """b at the nodes (c, m, q), what its square misses there (c, q), beta (c, p), and what predictions need.
+
+    ``square`` (c,) is that of what is left of the data, in units of the noise.
+    """
 
     at_nodes: Array
     missed: Array
     beta: Array
+    square: Array
     records: dict[str, Array]
 
 
@@ -108,19 +112,30 @@ class _CellsGibbs(Changing):
         residual = problem.whiten(problem.complete_y - problem.fit)
         self._lower = np.linalg.cholesky(np.einsum("nkp,nk,nkr->pr", G, diagonal, G, optimize=True))
         self._pull = np.einsum("nkp,nk->p", G, diagonal * residual, optimize=True)
+        self._size = float(np.sum(diagonal * residual**2))
 
     def step(self) -> tuple[Array, ...]:
-        rngs, pull, drawn = self._plan.rngs, self._pull, []
+        rngs, pull, drawn, seen = self._plan.rngs, self._pull, [], []
         for k, own in enumerate(self._outcomes):
             response = own.response - self._beta @ own.gradient.T
             self._states[k], values = own.sampler.draw(rngs, self._states[k], response)
             count = len(own.weight)
             pull = pull - (values[:, :count] * own.weight) @ own.gradient
             drawn.append(values[:, count:])
+            seen.append(values[:, :count])
         self._drawn = np.stack(drawn, axis=-1)
         normal = np.array([rng.standard_normal(len(self._lower)) for rng in rngs])
         self._beta = np.linalg.solve(self._lower.T, np.linalg.solve(self._lower, pull.T) + normal.T).T
+        self._square = self._left(seen)
         return ()
+
+    def _left(self, seen: list[Array]) -> Array:
+        """sum_i P_i (z_i - G_i beta - b_i)^2, (c,), from b in the cells, (c, k) for each outcome."""
+        square = self._size - 2 * self._beta @ self._pull + np.sum((self._beta @ self._lower) ** 2, axis=1)
+        for own, values in zip(self._outcomes, seen, strict=True):
+            response = own.response - self._beta @ own.gradient.T
+            square = square + (values * (values - 2 * response)) @ own.weight
+        return np.asarray(square)
 
     def adapt(self, *window: Array) -> None:
         """There is nothing to tune: the samplers of the bias tune themselves."""
@@ -132,17 +147,22 @@ class _CellsGibbs(Changing):
             for name, value in own.sampler.record(state).items()
         }
         if self._integrals is None:
-            return _CellsDraw(self._drawn, np.zeros(self._drawn.shape[::2]), self._beta, records)
-        return _CellsDraw(*self._integrals.at_nodes(self._drawn, records), self._beta, records)
+            return _CellsDraw(self._drawn, np.zeros(self._drawn.shape[::2]), self._beta, self._square, records)
+        return _CellsDraw(*self._integrals.at_nodes(self._drawn, records), self._beta, self._square, records)
 
     def finished(self, kept: list[_CellsDraw]) -> Regressed:
-        at_nodes, missed, beta = (
-            by_chain(np.stack([getattr(one, name) for one in kept], axis=1)) for name in ("at_nodes", "missed", "beta")
+        names = ("at_nodes", "missed", "beta", "square")
+        at_nodes, missed, beta, square = (
+            by_chain(np.stack([getattr(one, name) for one in kept], axis=1)) for name in names
         )
         each = stacked_records([one.records for one in kept])
         records = {name: by_chain(np.stack(part, axis=1)) for name, part in each.items()}
+
+        def at_data(rows: IntArray) -> Array:
+            return self._at_data({name: values[rows] for name, values in records.items()}, beta[rows])
+
         free = Regressed(
-            self._at_data(records, beta),
+            at_data,
             at_nodes + np.einsum("mkp,sp->smk", self._linear.at_nodes, beta),
             beta,
             beta + at_nodes.reshape(len(beta), -1) @ self._linear.coefficients.T,
@@ -150,6 +170,7 @@ class _CellsGibbs(Changing):
             self._samplers,
             np.zeros(len(beta)),
             {},
+            square=square,
             missed_square=missed,
         )
         return with_prior(self._linear, free, self._plan.rngs)

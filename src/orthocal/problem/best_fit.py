@@ -189,5 +189,8 @@ def weighted_mean(total: Array, summed: Array) -> Array:
     scale = np.sqrt(np.einsum("uii->ui", total))
     safe = np.where(scale > 0, scale, 1.0)
     scaled = total / (safe[:, :, None] * safe[:, None, :])
-    inverse = np.linalg.pinv(scaled, rcond=1e-12, hermitian=True)
+    if total.shape[-1] == 1:
+        inverse = np.divide(1.0, scaled, out=np.zeros_like(scaled), where=scaled > 0)
+    else:
+        inverse = np.linalg.pinv(scaled, rcond=1e-12, hermitian=True)
     return np.asarray(np.einsum("ukl,ul->uk", inverse, summed / safe) / safe)

@@ -14,6 +14,7 @@ from scipy.stats import qmc
 
 from ..arrays import Array, as_columns, as_floats, unique_rows
 from ..errors import InputError
+from .cells import cell_volumes
 
 #: Gauss–Legendre nodes a dimension for one input and for two. The paper has 15: enough for smooth functions, but with
 #: 15 in one input the posterior of theta with a sum of trees is up to twice as wide as it should be, with 40 up to a
@@ -21,6 +22,8 @@ from ..errors import InputError
 LEGENDRE_NODES = {1: 200, 2: 15}
 #: scrambled Sobol nodes for more than two inputs
 SOBOL_NODES = 256
+#: with more distinct points than this, their cells in two and more inputs are slices instead of counted
+MOST_COUNTED = 20_000
 
 
 class Rule(NamedTuple):
@@ -112,7 +115,12 @@ class Box:
 
     def volumes(self, x: Array) -> Array:
         rows, (place,) = unique_rows(x)
-        shares = self._cells(rows) if x.shape[1] == 1 else self._counted_cells(rows)
+        if x.shape[1] == 1:
+            shares = self._cells(rows)
+        elif len(rows) <= MOST_COUNTED:
+            shares = self._counted_cells(rows)
+        else:
+            shares = cell_volumes(rows, *self.bounds(x.shape[1]))
         return (shares / np.bincount(place))[place]
 
     def _legendre(self, d: int, count: int) -> Rule:

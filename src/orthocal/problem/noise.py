@@ -10,6 +10,7 @@ with the covariance Sigma_F, another one for a row with missing cells or with er
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -27,6 +28,7 @@ from ..arrays import (
     is_positive_definite,
     is_symmetric,
     refuse_extreme,
+    unique_rows,
 )
 from ..errors import InputError
 from ..findings import Finding
@@ -139,13 +141,23 @@ def observed_precision(cov: Array, observed: BoolArray) -> Array:
     n, q = observed.shape
     each = np.broadcast_to(cov, (n, q, q))
     result = np.zeros((n, q, q))
-    patterns, pattern_of_row = np.unique(observed, axis=0, return_inverse=True)
-    for number, pattern in enumerate(patterns):
-        rows = np.flatnonzero(pattern_of_row.ravel() == number)
+    for rows, pattern in _patterns(observed):
         cells = np.flatnonzero(pattern)
         part = each[np.ix_(rows, cells, cells)] if cov.ndim == 3 else cov[np.ix_(cells, cells)][None]
         result[np.ix_(rows, cells, cells)] = np.linalg.inv(part)
     return result
+
+
+def _patterns(observed: BoolArray) -> Iterator[tuple[IntArray, BoolArray]]:
+    """The distinct rows of ``observed`` (n, q), each with where it stands."""
+    if observed.all():
+        # as almost all data are: there is nothing to sort
+        yield np.arange(len(observed)), np.ones(observed.shape[1], dtype=bool)
+        return
+    _, (place,) = unique_rows(np.packbits(observed, axis=1).astype(float))
+    order = np.argsort(place, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(place[order])) + 1):
+        yield rows, observed[rows[0]]
 
 
 def known_noise(noise_cov: ArrayLike, observed: BoolArray) -> Noise:
@@ -201,7 +213,10 @@ def _noise_by_point(given: Array, observed: BoolArray) -> Noise:
     # an unobserved cell gets variance one and no correlation
     both = observed[:, :, None] & observed[:, None, :]
     covs = np.where(both, given, np.eye(q))
-    for row, cov in enumerate(covs):
+    # of one outcome only what is wrong is looked at row by row
+    suspects = range(len(covs)) if q > 1 else np.flatnonzero(~_plain(covs[:, 0, 0]))
+    for row in suspects:
+        cov = covs[row]
         if not np.isfinite(cov).all():
             raise InputError(f"noise_cov is not finite in row {row}")
         if q == 1 and cov[0, 0] <= 0:
@@ -216,6 +231,11 @@ def _noise_by_point(given: Array, observed: BoolArray) -> Noise:
     # a mean of correlation matrices is one; where pairs are rarely seen together, their mean may be too strong
     typical = made_definite(np.where(np.eye(q) > 0, 1.0, correlation / pairs))
     return Noise(typical * np.outer(sd, sd), observed, NoiseSource.KNOWN, covs)
+
+
+def _plain(variances: Array) -> BoolArray:
+    """Which variances (n,) are positive, and neither too small nor too large for a computer."""
+    return np.asarray((variances > SMALLEST**2) & (variances < SMALLEST**-2))
 
 
 def made_definite(correlation: Array, least: float = 1e-3) -> Array:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from ..arrays import Array, IntArray
+from ..arrays import Array, IntArray, unique_rows
 from ..errors import InputError
 from ..regression.gaussian_process import (
     LIKELIHOOD_POINTS,
@@ -43,6 +43,10 @@ UNSETTLED = 1.2
 SUSPECT_LENGTH, SMOOTH_LENGTH = 0.25, 0.5
 #: degrees of freedom of replicates that say more than the regression, and how improbable a difference by chance is
 LEAST_PURE, CONTRADICTION = 5, 0.001
+#: cells of a correlation matrix that are there at a time
+BLOCK = 10_000_000
+#: replicated points whose variances are compared
+MOST_SETS = 1000
 #: rounds between the variances of rows and the hyperparameters, steps in each, and the change that ends them
 ROUNDS, STEPS, SETTLED = 8, 5, 0.02
 
@@ -147,7 +151,11 @@ class _Series(NamedTuple):
         """What the regression predicts at every row, (n,)."""
         seen = self.seen
         left = self.precision(fit, relative) @ self.z[seen]
-        process = fit.sd**2 * correlation(self.x, self.x[seen], fit.lengthscale, NU) @ left
+        # a few rows at a time: the matrix of all would not fit into memory
+        parts = np.array_split(self.x, len(self.x) * len(seen) // BLOCK + 1)
+        process = np.concatenate(
+            [fit.sd**2 * correlation(part, self.x[seen], fit.lengthscale, NU) @ left for part in parts]
+        )
         rest = self.z[seen] - process[seen] - fit.noise_var * relative[seen] * left
         return np.asarray(process + self.trend @ np.linalg.lstsq(self.trend[seen], rest, rcond=None)[0])
 
@@ -230,24 +238,26 @@ def _with_outliers(series: _Series, relative: Array, shortest: float) -> _Fit:
     """Take the row that is furthest from what the others predict as an outlier, until none is far."""
     relative, rows = relative.copy(), list[int]()
     hyper = series.fit(relative, shortest)
-    most = max(1, int(MOST_OUTLIERS * len(relative)))
+    seen, large = series.seen, len(series.x) > len(series.seen)
+    most = max(1, int(MOST_OUTLIERS * len(seen)))
     for _ in range(2 * most):
         P = series.precision(hyper, relative)
         diagonal = np.diag(P)
-        distance = np.abs(P @ series.z[series.seen]) / np.sqrt(diagonal)
-        others = np.where(np.isin(series.seen, rows), 0.0, distance)
-        freedom = float(np.sum(hyper.noise_var * relative[series.seen] * diagonal)) - len(rows)
-        worst = int(np.argmax(others))
-        new = len(rows) < most and _far(others[worst], freedom, len(others))
-        places = np.flatnonzero(np.isin(series.seen, rows)).tolist()
+        distance = np.abs(P @ series.z[seen]) / np.sqrt(diagonal)
+        others = np.where(np.isin(seen, rows), 0.0, distance)
+        freedom = float(np.sum(hyper.noise_var * relative[seen] * diagonal)) - len(rows)
+        worst = np.argsort(-others, kind="stable")[: (most if large else 1)][: most - len(rows)]
+        # of large data all that are half as far at a time: each round is a fit
+        new = [row for row in worst if others[row] > others[worst[0]] / 2 and _far(others[row], freedom, len(others))]
+        places = np.flatnonzero(np.isin(seen, rows)).tolist()
         if not new and (not places or np.max(distance[places]) < UNSETTLED):
             break
-        rows += [int(series.seen[worst])] * new
+        rows += [int(seen[row]) for row in new]
         # the variances at which their distances are what is to be expected
-        for place in (*places, *[worst] * new):
+        for place in (*places, *new):
             change = (distance[place] ** 2 - 1) / (diagonal[place] * hyper.noise_var)
-            relative[series.seen[place]] = max(relative[series.seen[place]] + change, 1.0)
-        hyper = series.fit(relative, shortest)
+            relative[seen[place]] = max(relative[seen[place]] + change, 1.0)
+        hyper = series.fit(relative, shortest, near=hyper if large else None)
     return _Fit(hyper, relative, tuple(Outlier(row, float(np.sqrt(relative[row]))) for row in rows))
 
 
@@ -283,7 +293,7 @@ def _varied(series: _Series, own: Array, model: VarianceModel, rows: IntArray) -
     for _ in range(ROUNDS):
         relative = np.exp(level) * own
         hyper, before = series.fit(relative, near=hyper), level
-        C = model.columns(rows, series.mean(hyper, relative))
+        C = model.columns(rows, series.mean(hyper, relative) if model.along_mean else level)
         for _ in range(STEPS):
             relative = np.exp(C @ now.coefficients) * own
             P, variances = series.precision(hyper, relative), hyper.noise_var * relative[seen]
@@ -299,8 +309,8 @@ def _varied(series: _Series, own: Array, model: VarianceModel, rows: IntArray) -
 
 def _pure_error(x: Array, z: Array, relative: Array, noise_var: float) -> PureError | None:
     """What replicates say of the variance alone; it is used where it contradicts the regression."""
-    _, place, counts = np.unique(x, axis=0, return_inverse=True, return_counts=True)
-    place = place.ravel()
+    _, (place,) = unique_rows(x)
+    counts = np.bincount(place)
     freedom = len(x) - len(counts)
     if freedom < 1:
         return None
@@ -310,7 +320,11 @@ def _pure_error(x: Array, z: Array, relative: Array, noise_var: float) -> PureEr
     var = float(squares.sum() / freedom)
     tail = stats.chi2.cdf(freedom * var / noise_var, freedom)
     used = freedom >= LEAST_PURE and min(tail, 1 - tail) < CONTRADICTION / 2 and var > 0
-    sets = [(z / np.sqrt(relative))[place == one] for one in np.flatnonzero(counts > 2)]
+    each = (z / np.sqrt(relative))[np.argsort(place, kind="stable")]
+    # more sets than this say the same, and take minutes
+    many = np.flatnonzero(counts > 2)
+    ends, some = np.cumsum(counts), many[np.sort(sample_of_points(len(many), MOST_SETS))]
+    sets: list[Array] = [each[ends[one] - counts[one] : ends[one]] for one in some]
     return PureError(var, freedom, float(np.sqrt(var / noise_var)), _unevenness(sets), bool(used))
 
 

@@ -37,7 +37,9 @@ CENTRE = 0.51
 TRIED, MOST_TRIED = 4096, 131_072
 #: allowed draws that show the prior
 ALLOWED = 2000
-RESERVED_NAMES = frozenset(STORED_BESIDE) | {dim for dims in STORED_BESIDE.values() for dim in dims}
+#: the dimension of draws whose model and bias at the data were kept, where these are not all
+KEPT = "kept_draw"
+RESERVED_NAMES = frozenset(STORED_BESIDE) | {KEPT} | {dim for dims in STORED_BESIDE.values() for dim in dims}
 
 
 class Support(NamedTuple):

@@ -32,10 +32,13 @@ class VarianceModel(Protocol):
         Of the coefficients, (g, g).
     smooth
         Whether the strength of the penalty is found by likelihood; one otherwise.
+    along_mean
+        Whether they depend on what a regression predicts.
     """
 
     penalty: Array
     smooth: bool
+    along_mean: bool
 
     def columns(self, rows: IntArray, mean: Array) -> Array:
         """C (m, g) for rows of the data (m,) where a regression predicts ``mean`` (m,)."""
@@ -45,6 +48,7 @@ class GroupVariance:
     """A log variance for each group, from the rows' group numbers (n,)."""
 
     smooth: bool = False
+    along_mean: bool = False
 
     def __init__(self, codes: IntArray) -> None:
         self._codes, self._groups = codes, int(codes.max()) + 1
@@ -60,6 +64,7 @@ class SmoothVariance:
     smooth: bool = True
 
     def __init__(self, x: Array | None) -> None:
+        self.along_mean = x is None
         self._x = None if x is None else x[:, np.ptp(x, axis=0) > 0]
         second = np.diff(np.eye(SPLINES), 2, axis=0)
         inputs = 1 if self._x is None else max(self._x.shape[1], 1)

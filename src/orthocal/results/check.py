@@ -357,7 +357,7 @@ def _bias(record: Record, notes: Notes) -> Iterator[Finding]:
     if record.without_inputs:
         yield from output_findings(record)
         return
-    bias = record.values("posterior", "bias").mean(axis=(0, 1))
+    bias = record.at_data("bias").mean(axis=(0, 1))
     sd = np.sqrt(np.diag(record.noise_cov))
     for k, name in enumerate(record.scale_names):
         size = float(np.sqrt(np.mean(bias[:, k] ** 2)))

@@ -9,14 +9,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import binom, gaussian_kde, rankdata
 
-from ..arrays import Array
+from ..arrays import Array, IntArray
 from ..pages.style import BIAS, CHAINS, DATA, MODEL, MOST_PANELS, TOTAL, panels, styled, text
 from ..projection import ProjectionKind
+from ..regression.gaussian_process import sample_of_points
 from .coverage import DomainCoverage
 from .curves import central_band
 from .output_figures import MOST_SHOWN, outputs_bias_figure, outputs_fit_figure
 from .record import Record
 
+#: more field data than this are shown by a sample: they would hide each other, and make a page that no browser opens
+MOST_POINTS = 2000
 #: largest over smallest observation from which on an axis is logarithmic
 LOG_AXIS = 100.0
 
@@ -26,6 +29,11 @@ _POINTS = {"color": DATA, "s": 10, "alpha": 0.7, "linewidths": 0, "zorder": 3, "
 def shown_outcomes(record: Record) -> tuple[str, ...]:
     """The outcomes that get a panel: all, or the first ones where there are very many."""
     return record.outcome_names[: MOST_SHOWN if record.without_inputs else MOST_PANELS]
+
+
+def shown_rows(record: Record) -> IntArray:
+    """The rows that get a point: all, or some of very many, always the same ones."""
+    return np.sort(sample_of_points(len(record.x), MOST_POINTS))
 
 
 class _Bands(NamedTuple):
@@ -45,7 +53,8 @@ def fit_figure(record: Record) -> Figure:
     bands = _bands(record)
     shown = shown_outcomes(record)
     figure, axes = panels(len(shown), 2, share=True)
-    x, y = record.x, record.native_y
+    rows = shown_rows(record)
+    x, y = record.x[rows], record.native_y[rows]
     for k, name in enumerate(shown):
         for axis, quantity, colour, title in (
             (axes[k, 0], "model", MODEL, "model alone"),
@@ -72,8 +81,9 @@ def bias_figure(record: Record) -> Figure:
     bands = _bands(record)
     shown = shown_outcomes(record)
     figure, axes = panels(len(shown), 1, width=6.5)
-    x, y = record.x, record.y
-    model = record.values("posterior", "model").mean(axis=(0, 1))
+    rows = shown_rows(record)
+    x, y = record.x[rows], record.y[rows]
+    model = record.at_data("model")[:, :, rows].mean(axis=(0, 1))
     for k in range(len(shown)):
         axis = axes[k, 0]
         axis.scatter(x[:, 0], y[:, k] - model[:, k], **{**_POINTS, "label": "field data - model"})
@@ -210,15 +220,16 @@ def _bands(record: Record) -> _Bands:
     curves = record.curves
     if curves is not None:
         return _Bands(curves["x"].values, {str(name): curves[name].values for name in curves.data_vars})
-    x = record.x
+    rows = shown_rows(record)
+    x = record.x[rows]
     order = np.argsort(x[:, 0], kind="stable")
-    values = {name: central_band(drawn[:, :, order]) for name, drawn in _drawn(record).items()}
+    values = {name: central_band(drawn[:, :, order]) for name, drawn in _drawn(record, rows).items()}
     return _Bands(x[order, 0], values)
 
 
-def _drawn(record: Record) -> dict[str, Array]:
-    """Draws at the data points, (c, s, n, q): the bias on the transformed scale, the others on the outcomes' own."""
-    model, bias = (record.values("posterior", name) for name in ("model", "bias"))
+def _drawn(record: Record, rows: IntArray) -> dict[str, Array]:
+    """Draws at data points, (c, s, n, q): the bias on the transformed scale, the others on the outcomes' own."""
+    model, bias = (record.at_data(name)[:, :, rows] for name in ("model", "bias"))
     back = record.transforms.inverse
     return {"model": back(model), "bias": bias, "mean": back(model + bias)}
 
@@ -234,8 +245,9 @@ def _observed_against_fitted(record: Record) -> Figure:
     """For several inputs: observed values against the fitted ones, model alone and with bias."""
     shown = shown_outcomes(record)
     figure, axes = panels(len(shown), 2, width=3.8, height=3.6)
-    y = record.native_y
-    drawn = _drawn(record)
+    rows = shown_rows(record)
+    y = record.native_y[rows]
+    drawn = _drawn(record, rows)
     for k, name in enumerate(shown):
         for axis, quantity, colour, title in (
             (axes[k, 0], "model", MODEL, "model alone"),
@@ -272,8 +284,9 @@ def _bias_by_input(record: Record) -> Figure:
     rows = -(-len(inputs) // columns)
     shown = shown_outcomes(record)
     figure, axes = panels(rows * len(shown), columns, width=3.2, height=2.6)
-    x = record.x
-    drawn = central_band(record.values("posterior", "bias"))
+    rows_of_data = shown_rows(record)
+    x = record.x[rows_of_data]
+    drawn = central_band(record.at_data("bias")[:, :, rows_of_data])
     for k, name in enumerate(record.scale_names[: len(shown)]):
         middle, lower, upper = drawn[:, :, k]
         for j, axis in enumerate(axes[k * rows : (k + 1) * rows].ravel()):

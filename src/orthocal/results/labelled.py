@@ -8,8 +8,9 @@ import numpy as np
 import xarray as xr
 
 from ..arrays import Array
+from ..methods.at_data import STATISTICS
 from ..methods.base import Draws
-from ..problem.parameters import STORED_BESIDE
+from ..problem.parameters import KEPT, STORED_BESIDE
 from ..problem.problem import Problem
 
 #: quantiles of each prior that are kept for plots
@@ -32,6 +33,10 @@ def labelled(problem: Problem, draws: Draws, attributes: Mapping[str, str | int]
         "prior": _prior(problem),
         "bias_state": _states(draws.bias_state, ("chain", "draw")).assign_coords(index),
     }
+    if draws.at_data:
+        dims = ("statistic", "point", "outcome")
+        statistics = xr.Dataset({name: (dims, values) for name, values in draws.at_data.items()})
+        groups["at_data"] = statistics.assign_coords({"statistic": list(STATISTICS), **points})
     if draws.reference_state:
         groups["reference_state"] = _states(draws.reference_state, ("reference",))
     tree = xr.DataTree.from_dict(groups)
@@ -57,7 +62,11 @@ def _posterior(problem: Problem, draws: Draws) -> xr.Dataset:
     }
     for name, values in beside.items():
         if values is not None:
-            posterior[name] = (STORED_BESIDE[name], values)
+            some = draws.kept is not None and name in ("model", "bias")
+            dims = tuple(KEPT if some and dim == "draw" else dim for dim in STORED_BESIDE[name])
+            posterior[name] = (dims, values)
+    if draws.kept is not None:
+        posterior = posterior.assign_coords({KEPT: draws.kept})
     if problem.data.transforms:
         for name in ("model", "bias"):
             posterior[name].attrs["scale"] = ", ".join(problem.data.transforms.labels(problem.data.outcome_names))

@@ -18,11 +18,18 @@ MOST_KEPT = 20_000_000
 def has_likelihood(record: Record) -> bool:
     """Whether the draws come from one joint distribution of theta and the bias."""
     family = KINDS.get(str(record.method.get("kind")))
-    return (family is None or family.joint_density) and record.transforms.has_density(record.native_y)
+    joint = family is None or family.joint_density
+    return joint and record.all_kept and record.transforms.has_density(record.native_y)
 
 
 def require_likelihood(record: Record) -> None:
     require_density(record.transforms, record.native_y)
+    if not record.all_kept:
+        raise InputError(
+            f"model and bias at the {len(record.x)} data points were kept of {len(record.kept)} of {record.draws} "
+            "draws a chain: leave-one-out needs all of them, calibrate with a larger keep_mb, or take "
+            "oc.compare(..., folds=10)"
+        )
     if not has_likelihood(record):
         raise InputError(
             "the paper's algorithm has no likelihood of its draws: theta and the bias are drawn in turns that have no "
@@ -64,7 +71,7 @@ def log_likelihood(record: Record) -> Array:
     one can be compared.
     """
     observed = ~np.isnan(record.y)
-    residual = record.y - record.values("posterior", "model") - record.values("posterior", "bias")
+    residual = record.y - record.at_data("model") - record.at_data("bias")
     if record.without_inputs:
         return _of_cells(residual, observed, np.broadcast_to(record.noise_of_rows[0, 0], (*observed.shape, record.q)))
     density = np.zeros(residual.shape[:3])

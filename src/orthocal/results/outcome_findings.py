@@ -56,8 +56,8 @@ def _impossible(shares: Array, counts: bool) -> bool:
 
 def _shares_beyond(record: Record, k: int, rows: Array) -> tuple[Array, Array]:
     """Probabilities that an observation of outcome k lies below 0 and above 1, at each of the rows, (m,) each."""
-    keep = np.arange(record.draws)[:: max(1, record.chains * record.draws // MOST_DRAWS)]
-    model, bias = (record.values("posterior", name)[:, keep][:, :, rows, k] for name in ("model", "bias"))
+    keep = record.kept[:: max(1, record.chains * len(record.kept) // MOST_DRAWS)]
+    model, bias = (record.at_data(name, keep)[:, :, rows, k] for name in ("model", "bias"))
     mean, var = model + bias, record.noise_of_rows[..., k, k]
     var = var[:, keep] if var.shape[1] > 1 else var
     sd = np.sqrt(var[:, :, rows] if var.shape[2] > 1 else var)

@@ -143,7 +143,8 @@ class Posterior:
         x_new
             (m, d); None for the data points.
         draws
-            Number of draws a chain to use, evenly thinned; None for all. The simulator is called once for each.
+            Number of draws a chain to use, evenly thinned; None for all. The simulator is called once for each. At
+            the data points of large data there are only those that were kept.
         seed
             Of the parts that are drawn anew (the bias between the known points, the noise); default: the run's.
         scale
@@ -169,7 +170,8 @@ class Posterior:
         native = scale == "native"
         inputs = None if x_new is None else new_inputs(x_new, self.input_names)
         if inputs is None:
-            return prediction_at_data(self.record, self._kept(draws), self._rng(seed), native)
+            some = self.record.kept
+            return prediction_at_data(self.record, some[self._kept(draws, len(some))], self._rng(seed), native)
         # one BLAS thread: the last digits must not depend on their number
         with progress_shown(True), one_blas_thread():
             predicted = self._predictor(inputs, self._kept(draws), self._rng(seed), native)
@@ -275,9 +277,9 @@ class Posterior:
             samplers = prepared_samplers(self.record, self._simulator, self._prior)
         return Predictor(self.record, self._simulator, samplers or restored_samplers(self.record))
 
-    def _kept(self, draws: int | None) -> IntArray:
-        """Numbers of the draws to use, evenly spread."""
-        total = self.record.draws
+    def _kept(self, draws: int | None, total: int | None = None) -> IntArray:
+        """Numbers of the draws to use, evenly spread over ``total``, or over all."""
+        total = self.record.draws if total is None else total
         if draws is not None and (not isinstance(draws, int | np.integer) or draws < 1):
             raise InputError(f"draws={draws}: give the number of draws a chain, at least 1")
         if draws is None or draws >= total:

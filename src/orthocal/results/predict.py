@@ -121,8 +121,8 @@ class Predictor(NamedTuple):
 
 
 def prediction_at_data(record: Record, keep: IntArray, rng: np.random.Generator, native: bool = True) -> xr.Dataset:
-    """The same at the data points, from the stored draws alone."""
-    model, bias = (record.values("posterior", name)[:, keep] for name in ("model", "bias"))
+    """The same at the data points, from the stored draws alone, of which ``keep`` are some."""
+    model, bias = (record.at_data(name, keep) for name in ("model", "bias"))
     own, x = record.noise_by_point, record.x
     if record.without_inputs:
         # the rows are replicates: one stands for all, with the noise of a typical one

@@ -25,7 +25,7 @@ from ..methods.base import Drawn, Draws, Method
 from ..problem.constraint import OPAQUE, Constraint
 from ..problem.data import Groups, row_groups
 from ..problem.noise import Noise
-from ..problem.parameters import Support
+from ..problem.parameters import KEPT, Support
 from ..problem.problem import Problem
 from ..problem.transforms import Transforms
 from ..projection import ProjectionKind
@@ -122,6 +122,22 @@ class Record:
     def theta(self) -> Array:
         """The draws of theta, (c, s, p)."""
         return np.stack([self.values("posterior", name) for name in self.variables], axis=-1)
+
+    @cached_property
+    def kept(self) -> IntArray:
+        """Numbers of the draws whose model and bias at the data are there: all of them, but of large data."""
+        posterior = self.data["posterior"].to_dataset()
+        return np.asarray(posterior[KEPT].values, dtype=np.intp) if KEPT in posterior.coords else np.arange(self.draws)
+
+    @property
+    def all_kept(self) -> bool:
+        """Whether model and bias at the data are there for every draw."""
+        return len(self.kept) == self.draws
+
+    def at_data(self, name: str, keep: IntArray | None = None) -> Array:
+        """``"model"`` or ``"bias"`` at the data, (c, s, n, q), of all kept draws or of those numbered ``keep``."""
+        values = self.values("posterior", name)
+        return values if keep is None else values[:, np.searchsorted(self.kept, keep)]
 
     @property
     def standing(self) -> BoolArray:

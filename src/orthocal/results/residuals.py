@@ -38,20 +38,18 @@ class Misfit(NamedTuple):
 
 def misfits(record: Record) -> Iterator[Misfit]:
     """One an outcome; one for all outputs without inputs, where an output may have a single observation."""
-    fit = record.values("posterior", "model") + record.values("posterior", "bias")
     own = record.noise_by_point
-    each = np.diag(record.noise_cov) if own is None else np.einsum("nii->ni", own)
-    # every draw's residual, in noise sds; and that of the draws' mean
-    scaled = (record.y - fit) / np.sqrt(each)
+    noise_sd = np.sqrt(np.diag(record.noise_cov) if own is None else np.einsum("nii->ni", own))
     if record.without_inputs:
+        scaled = (record.y - (record.at_data("model") + record.at_data("bias"))) / noise_sd
         yield _all_together(scaled[:, :, ~np.isnan(record.y)])
         return
+    squares, residual = _of_draws(record, noise_sd)
     lower, upper = record.constant("domain")
     span = np.where(upper > lower, upper - lower, 1.0)
     for k, name in enumerate(record.scale_names):
         seen = ~np.isnan(record.y[:, k])
-        square = float(np.mean(np.sum(scaled[:, :, seen, k] ** 2, axis=2)))
-        left = scaled[:, :, seen, k].mean(axis=(0, 1))
+        square, left = float(squares[k]), residual[seen, k]
         count = int(seen.sum())
         tests = [_scatter(square, count)]
         if count >= LEAST_ROWS and left.std() > 0:
@@ -59,6 +57,21 @@ def misfits(record: Record) -> Iterator[Misfit]:
             tests += [_neighbours(x, left), _trend(x, left, record.input_names)]
         words = tuple(words for p_value, words in tests if p_value < FALSE_ALARM / 3)
         yield Misfit(name, float(np.sqrt(square / count)), words, chi2.cdf(square, count) < FALSE_ALARM)
+
+
+def _of_draws(record: Record, noise_sd: Array) -> tuple[Array, Array]:
+    """Of residuals in noise sds: the sum of squares of each outcome, (q,), and they themselves, (n, q); draws' means.
+
+    One draw at a time, because all of them in other units would be several times what is kept.
+    """
+    model, bias = record.at_data("model"), record.at_data("bias")
+    squares, residual = np.zeros(record.q), np.zeros(record.y.shape)
+    for c, s in np.ndindex(model.shape[:2]):
+        scaled = (record.y - (model[c, s] + bias[c, s])) / noise_sd
+        squares += np.nansum(scaled**2, axis=0)
+        residual += scaled
+    count = model.shape[0] * model.shape[1]
+    return squares / count, residual / count
 
 
 def _all_together(scaled: Array) -> Misfit:

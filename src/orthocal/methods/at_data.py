@@ -1,0 +1,90 @@
+"""Model and bias at many data points: of all draws they would not fit into memory, so some are kept.
+
+What more draws say about each point stands beside them: its mean and sd over the draws, and quantiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import norm
+
+from ..arrays import Array, IntArray
+from ..progress import progress_bar
+
+#: what is known of each point
+STATISTICS = ("mean", "sd", "q2.5", "q50", "q97.5")
+LEVELS = (0.025, 0.5, 0.975)
+#: with fewer draws in memory, quantiles are those of the normal law with their mean and sd
+FEWEST = 100
+#: so many draws at least are looked at for these
+LOOKED_AT = 64
+
+
+class AtData(NamedTuple):
+    """Model and bias of the kept draws, (c, k, n, q) each, and name -> (statistic, n, q)."""
+
+    model: Array
+    bias: Array
+    statistics: dict[str, Array]
+
+
+class _Running:
+    """Mean and variance of draws that come one after the other (Welford)."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.count, self.mean, self._square = 0, np.zeros(shape), np.zeros(shape)
+
+    def add(self, values: Array) -> None:
+        self.count += 1
+        away = values - self.mean
+        self.mean += away / self.count
+        self._square += away * (values - self.mean)
+
+    @property
+    def sd(self) -> Array:
+        return np.sqrt(self._square / max(self.count - 1, 1))
+
+
+def at_data(
+    draw: Callable[[int], tuple[Array, Array]], kept: IntArray, chains: int, draws: int, shape: tuple[int, int]
+) -> AtData:
+    """Model and bias (n, q) of one draw after the other: ``draw`` is given its number among all, chain after chain."""
+    stored = np.empty((2, chains, len(kept), *shape))
+    running = {name: _Running(shape) for name in ("model", "bias", "mean")}
+    for number, place in progress_bar(list(_looked_at(kept, chains, draws)), "draws at the data"):
+        model, bias = draw(number)
+        if place is not None:
+            stored[0][place], stored[1][place] = model, bias
+        for name, values in (("model", model), ("bias", bias), ("mean", model + bias)):
+            running[name].add(values)
+    statistics = {name: _statistics(one, None) for name, one in running.items()}
+    if chains * len(kept) >= FEWEST:
+        for name, values in (("model", stored[0]), ("bias", stored[1]), ("mean", stored.sum(axis=0))):
+            statistics[name] = _statistics(running[name], values.reshape(-1, *shape))
+    return AtData(stored[0], stored[1], statistics)
+
+
+def _looked_at(kept: IntArray, chains: int, draws: int) -> Iterator[tuple[int, tuple[int, int] | None]]:
+    """Numbers of draws, chain after chain, and where the kept ones are stored."""
+    places = {int(number): place for place, number in enumerate(kept)}
+    each = np.unique(np.linspace(0, draws - 1, min(draws, -(-LOOKED_AT // chains))).round().astype(int))
+    numbers = sorted(places) if len(places) >= len(each) else sorted({*places, *each.tolist()})
+    for chain in range(chains):
+        for number in numbers:
+            place = places.get(number)
+            yield chain * draws + number, None if place is None else (chain, place)
+
+
+def _statistics(running: _Running, values: Array | None) -> Array:
+    """``STATISTICS``, (5, n, q), quantiles from draws (s, n, q) where there are some."""
+    if values is None:
+        quantiles = [running.mean + norm.ppf(level) * running.sd for level in LEVELS]
+    else:
+        # a block of rows at a time: a quantile sorts a copy
+        each = max(1, 4_000_000 // len(values))
+        blocks = [np.quantile(values[:, s : s + each], LEVELS, axis=0) for s in range(0, values.shape[1], each)]
+        quantiles = list(np.concatenate(blocks, axis=1))
+    return np.stack([running.mean, running.sd, *quantiles])
