@@ -22,6 +22,7 @@ from .execution.clock import Clock, Spent
 from .execution.keeping import Keeper, keeper_around, kept_by
 from .machine.threads import one_blas_thread
 from .methods import Draws, Method, Plan
+from .methods.at_data import thinned
 from .methods.base import MOST_KEPT as MOST_AT_DATA
 from .methods.merging import run_merged
 from .methods.outputs import method_for
@@ -121,7 +122,7 @@ class _Run:
             notes = replace(notes, **work.done())
             # the minima of the loss alone are searched for here
             attributes = record.attributes(problem, self.method, drawn, notes, str(entropy), self.warmup)
-            tree = labelled(problem, drawn, attributes)
+            tree = labelled(problem, thinned(drawn, plan), attributes)
         _say_what_is_odd(notes)
         more: Callable[[int], Posterior] = partial(replace(self, seed=entropy).posterior, known=keeper)
         posterior = Posterior(tree, problem.simulator, drawn.samplers, more=more)

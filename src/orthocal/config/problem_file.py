@@ -21,6 +21,7 @@ from ..errors import ConfigError
 from ..kernels import HMC, AdaptiveMetropolis, Kernel, Laplace, Slice
 from ..losses import Chosen, Huber
 from ..methods import KO, OGP, Joint, Method, NoBias, Projected, SGaSP, method_by_name
+from ..methods.base import MOST_KEPT
 from ..problem.domain import Box, Domain, Points
 from ..problem.noise_kinds import Along, GroupNoise, LowRankNoise, VaryingNoise
 from ..problem.problem import STARTS, Problem
@@ -107,6 +108,7 @@ class SamplingSection(Section):
     chains: int = 4
     seed: int | None = None
     starts: int = STARTS
+    keep_mb: float = MOST_KEPT / 1e6
 
 
 class OutputSection(Section):
