@@ -87,7 +87,7 @@ def outputs_in(folder: Path, names: Iterable[str], inputs: Iterable[Path]) -> It
 
 
 def result_size(draws: int, problem: Problem, keep_mb: float) -> int:
-    """Bytes of theta of so many draws, and of model and bias at the data as far as they are kept: the least of a result.
+    """Bytes of theta of so many draws, and of model and bias at the data as far as kept: the least of a result.
 
     What a prior keeps of its bias is not known before.
     """
