@@ -63,6 +63,7 @@ def test_few_kept_draws_have_normal_quantiles_of_more(problem, whole):
 
 def test_what_follows_works_with_kept_draws(some, tmp_path):
     assert some.check()
+    assert "kept of 50 of 300 draws a chain" in str(some.check())
     assert some.predict().sizes["draw"] == 50
     assert some.predict(draws=3).sizes["draw"] == 3
     assert some.predict(np.array([[0.5]])).sizes["draw"] == 300

@@ -14,7 +14,7 @@ from ..projection import ProjectionKind
 from .coverage import domain_findings
 from .emulated import emulator_findings
 from .file_words import for_a_file
-from .mixing import ESS_LIMIT, mixing
+from .mixing import ESS_LIMIT, kept_draws, mixing
 from .notes import Notes
 from .open_directions import open_finding
 from .outcome_findings import errors_in_x, impossible_observations
@@ -61,6 +61,7 @@ def findings(record: Record) -> Findings:
         _quadrature,
         _minima,
         mixing,
+        kept_draws,
         _theta_step,
         identified,
         conflict,

@@ -19,7 +19,7 @@ from .output_figures import MOST_SHOWN, outputs_bias_figure, outputs_fit_figure
 from .record import Record
 
 #: more field data than this are shown by a sample: they would hide each other, and make a page that no browser opens
-MOST_POINTS = 2000
+MOST_POINTS = 1000
 #: largest over smallest observation from which on an axis is logarithmic
 LOG_AXIS = 100.0
 

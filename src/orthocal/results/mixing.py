@@ -34,3 +34,12 @@ def mixing(record: Record, notes: Notes) -> Iterator[Finding]:
         yield Finding("fine", "mixing", message)
     else:
         yield Finding("problem", "mixing", message, "run longer: more draws, and more warmup if R-hat is above 1.01")
+
+
+def kept_draws(record: Record, notes: Notes) -> Iterator[Finding]:
+    """Of large data: of how many draws model and bias at the data are there."""
+    if not record.all_kept:
+        words = (
+            f"{len(record.kept)} of {record.draws} draws a chain, with mean, sd and quantiles of each point beside them"
+        )
+        yield Finding("fine", "draws at the data", f"model and bias at the data were kept of {words} (keep_mb)")
