@@ -109,6 +109,8 @@ def _fit_words(record: Record, several_inputs: bool) -> str:
         words += " Each point is an observation."
     elif DomainCoverage(record).holes:
         words += " Grey: no data nearby, the curves are extrapolated there."
+    if len(record.x) > plots.MOST_POINTS:
+        words += f" {plots.MOST_POINTS} of the {len(record.x)} observations are shown."
     return f"{words} They are back on the scale of the observations." if record.transforms else words
 
 
