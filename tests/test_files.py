@@ -94,6 +94,7 @@ def test_a_file_without_a_stamp_is_tried_first(stored, monkeypatch):
         netcdf.read_netcdf(stored, "test", "")
 
 
+@pytest.mark.slow
 def test_a_trial_that_is_slow_to_start_is_no_fault_of_the_file(stored, monkeypatch, tmp_path):
     """Patience begins with the reading: it can be short, and a busy machine makes no good file a damaged one."""
     content = stored.read_bytes()
