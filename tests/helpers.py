@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import ExitStack
 from unittest.mock import patch
 
@@ -83,3 +84,21 @@ def with_holes(y, share=0.2, seed=1):
 def largest_error(posterior):
     """The largest of the draws' orthogonality errors."""
     return float(posterior.data["sample_stats"]["orthogonality_error"].max())
+
+
+def emptied(path, *names):
+    """The SQLite file with an empty page in the place of the first one of each table or index, as damage can leave it.
+
+    ``sqlite_master`` is the list of all tables.
+    """
+    with sqlite3.connect(path) as file:
+        size = file.execute("PRAGMA page_size").fetchone()[0]
+        pages = dict(file.execute("SELECT name, rootpage FROM sqlite_master"))
+    file.close()
+    content = bytearray(path.read_bytes())
+    for name in names:
+        # https://www.sqlite.org/fileformat.html: kind of the page (a leaf is 8 more), first free block, number of cells
+        start = 100 if name == "sqlite_master" else (pages[name] - 1) * size
+        content[start] |= 8
+        content[start + 1 : start + 5] = bytes(4)
+    path.write_bytes(content)

@@ -94,6 +94,17 @@ def test_a_file_without_a_stamp_is_tried_first(stored, monkeypatch):
         netcdf.read_netcdf(stored, "test", "")
 
 
+@pytest.mark.slow
+def test_a_trial_that_is_slow_to_start_is_no_fault_of_the_file(stored, monkeypatch, tmp_path):
+    """Patience begins with the reading: it can be short, and a busy machine makes no good file a damaged one."""
+    content = stored.read_bytes()
+    stored.write_bytes(content[: content.rindex(netcdf.STAMP)])
+    (tmp_path / "sitecustomize.py").write_text("import time\ntime.sleep(2)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(netcdf, "PATIENCE", 1.9)
+    assert netcdf.read_netcdf(stored, "test", "")["values"].sum() == 45
+
+
 def test_a_file_whose_bytes_have_changed_is_never_opened(stored, monkeypatch):
     monkeypatch.delattr(netcdf, "loaded")
     good = stored.read_bytes()

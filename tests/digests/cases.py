@@ -334,7 +334,7 @@ def main() -> int:
     recorded = json.loads(RECORDED.read_text())
     if recorded["fingerprint"] != fingerprint():
         print(f"recorded with {recorded['fingerprint']}, this is {fingerprint()}")
-    different = [name for name, value in found.items() if value not in recorded["digests"].get(name, "").split(" or ")]
+    different = [name for name, value in found.items() if value != recorded["digests"].get(name)]
     print(*different, f"{len(different)} of {len(found)} differ", sep="\n")
     return bool(different)
 

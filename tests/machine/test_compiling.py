@@ -1,13 +1,15 @@
-"""Compiled code that cannot be kept on disk is compiled anew, with one sentence."""
+"""Compiled code that cannot be kept on disk is compiled anew, with one sentence; kept or not, it computes the same."""
 
 import os
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from numba.core import caching
+from numba.core.dispatcher import Dispatcher
 
 import orthocal as oc
 from orthocal.machine import compiling
@@ -65,6 +67,7 @@ NO_PLACE = """
 import sys, warnings
 from pathlib import Path
 from numba.core import caching
+from numba.core.dispatcher import Dispatcher
 caching.FunctionCache._impl_class._locator_classes = []
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
@@ -79,6 +82,58 @@ def test_every_compiled_module_loads_where_nothing_can_be_written():
     run = subprocess.run([sys.executable, "-c", NO_PLACE, package], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert run.stdout == "1\n"
+
+
+def test_what_may_reorder_sums_is_compiled_into_each_caller():
+    """Where several compilations of one function exist, LLVM takes one, and another one after the cache is read."""
+    package = Path(oc.__file__).parent
+    found = {}
+    for path in sorted(package.rglob("*_kernels.py")):
+        module = import_module(".".join(["orthocal", *path.relative_to(package).with_suffix("").parts]))
+        for name, one in vars(module).items():
+            if isinstance(one, Dispatcher) and one.targetoptions.get("fastmath"):
+                found[name] = one.targetoptions.get("forceinline", False)
+    assert found
+    assert all(found.values()), found
+
+
+DRAWS = """
+import warnings
+import numpy as np
+import orthocal as oc
+from orthocal.examples import MODEL1
+warnings.simplefilter("ignore")
+x, y = MODEL1.simulate(np.random.default_rng(0), n=40)
+for prior in (oc.bias.BART(trees=10), oc.bias.SoftBART(trees=5), oc.bias.BMARS()):
+    posterior = oc.calibrate(
+        MODEL1.problem(x, y), oc.methods.Joint(prior), draws=60, warmup=20, chains=1, seed=1, progress=False
+    )
+    print(posterior.theta.tobytes().hex())
+"""
+ORBITS = """
+from orthocal.galaxy import OrbitSettings, mock_galaxy
+few = OrbitSettings(energies=6, momenta=3, latitudes=2, samples=200, velocities=31)
+galaxy = mock_galaxy(few, nbin=20)
+print(galaxy.truth.tobytes().hex(), galaxy.model(galaxy.model.x, (8.6, 2.9, 0.22)).tobytes().hex())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", [DRAWS, ORBITS], ids=["draws", "orbits"])
+def test_the_numbers_do_not_depend_on_the_cache(program, tmp_path):
+    """Compiled in this process, read from the cache, and one entry of it lost, as where a run was killed."""
+
+    def printed():
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
+        return subprocess.check_output([sys.executable, "-c", program], env=environment, text=True)
+
+    compiled = printed()
+    kept = sorted(tmp_path.rglob("*.nbi"))
+    assert len(kept) > 1
+    assert printed() == compiled
+    for index in (kept[0], kept[-1]):
+        index.unlink()
+        assert printed() == compiled
 
 
 READ_ONLY = """

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import orthocal as oc
+from helpers import emptied
 from orthocal.errors import FileError
 from orthocal.runs.store import RunStore
 
@@ -55,6 +56,17 @@ def test_what_has_changed_is_named(tmp_path, statement, message):
         for read in (store.table, store.status):
             with pytest.raises(FileError, match=message):
                 read()
+
+
+@pytest.mark.parametrize("lost", [["campaign", "runs"], ["sqlite_master"]])
+def test_a_store_that_looks_empty_by_damage(tmp_path, lost):
+    """Before, the campaign was begun anew in it, over the runs that were there."""
+    made(tmp_path / "runs.db")
+    emptied(tmp_path / "runs.db", *lost)
+    content = (tmp_path / "runs.db").read_bytes()
+    with pytest.raises(FileError, match=r"runs\.db is damaged, "):
+        made(tmp_path / "runs.db")
+    assert (tmp_path / "runs.db").read_bytes() == content
 
 
 def test_damaged_runs_are_made_again_when_asked_for(tmp_path):

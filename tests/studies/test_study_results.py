@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers import emptied
 from orthocal.errors import FileError
 from orthocal.studies.replicate import ParameterRow, Row, Task, failed_row
 from orthocal.studies.results import FILE, Results, Settings
@@ -102,6 +103,20 @@ def test_a_damaged_file(tmp_path):
     (tmp_path / FILE).write_bytes(content)
     with pytest.raises(FileError, match="is damaged"), Results(tmp_path) as results:
         results.rows("s")
+
+
+@pytest.mark.parametrize("lost", [["sqlite_autoindex_studies_1", "replications"], ["sqlite_master"]])
+def test_a_file_that_looks_empty_by_damage(tmp_path, lost):
+    """Before, a study was begun anew in it."""
+    with Results(tmp_path) as results:
+        results.set_settings("s", SETTINGS)
+        for replication in range(40):
+            results.add("s", task(replication), row(replication), "", 0.0)
+    emptied(tmp_path / FILE, *lost)
+    content = (tmp_path / FILE).read_bytes()
+    with pytest.raises(FileError, match=r"results\.db is damaged, "), Results(tmp_path) as results:
+        results.settings("s")
+    assert (tmp_path / FILE).read_bytes() == content
 
 
 def test_folders_that_cannot_be_used(tmp_path):

@@ -63,15 +63,24 @@ class SqliteFile:
         if head.startswith(b"SQLite format 3\0") and self.path.stat().st_size < (65536 if size == 1 else size) * pages:
             raise FileError(f"{self.path} is damaged, its end is missing: {self.cure}")
 
+    def _refuse_lost(self) -> None:
+        """Where a table is empty, it may be that its page is lost and another looks like an empty one."""
+        if self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+            raise FileError(f"{self.path} is damaged, what it held is not found any more: {self.cure}")
+
     def _prepare(self, create: bool) -> None:
         self._refuse_cut()
         marks = {"application_id": int.from_bytes(self.mark, "big"), "user_version": self.version}
+        # asked before any transaction, which gives a new file its first page, and before a lock is kept
+        new = not self._connection.execute("PRAGMA page_count").fetchone()[0]
         if self.alone:
             # the lock of the first transaction is kept until the connection closes
             self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         if create:
             with self._transaction():
                 if not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    if not new:
+                        raise FileError(f"{self.path} is damaged, or not ours: its tables are gone; {self.cure}")
                     for statement in (*self.tables.split(";"), *(f"PRAGMA {name} = {marks[name]}" for name in marks)):
                         self._connection.execute(statement)
         mark, version = (self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in marks)

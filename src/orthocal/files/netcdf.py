@@ -31,8 +31,15 @@ STAMP = b"\northocal: blake2b of all before this line: "
 SIGNATURE, MOST_BYTES = b"\x89HDF\r\n\x1a\n", 2**60
 #: bytes that are read at a time
 BLOCK = 2**24
-#: seconds that a trial may take, and bytes that are read in one of them at least
-PATIENCE, READ_A_SECOND = 8.0, 20e6
+#: seconds that the reading in a trial may take, and bytes that are read in one of them at least
+PATIENCE, READ_A_SECOND = 4.0, 20e6
+#: a trial: it says when it begins to read
+TRIAL = """
+import sys, h5netcdf, xarray
+from orthocal.files.netcdf import loaded
+print(flush=True)
+loaded(sys.argv[1])
+"""
 
 
 def write_netcdf(data: xr.DataTree, path: str | Path) -> Path:
@@ -113,20 +120,23 @@ def _refuse_cut(path: str | Path) -> None:
 def _tried(path: str | Path) -> None:
     """Read a file in a process of its own, which may hang or die."""
     limit = PATIENCE + Path(path).stat().st_size / READ_A_SECOND
-    command = [sys.executable, "-c", "import sys; from orthocal.files.netcdf import loaded; loaded(sys.argv[1])"]
     places = os.pathsep.join(place for place in sys.path if place)
-    try:
-        done = subprocess.run(
-            [*command, str(path)],
-            env={**os.environ, "PYTHONPATH": places},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=limit,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise FileError(f"{path} is damaged: its reading does not end") from None
-    if done.returncode < 0:
+    with subprocess.Popen(
+        [sys.executable, "-c", TRIAL, str(path)],
+        env={**os.environ, "PYTHONPATH": places},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as trial:
+        assert trial.stdout is not None
+        try:
+            # on a busy machine its libraries take seconds to load, which is no fault of the file
+            trial.stdout.readline()
+            code = trial.wait(limit)
+        except subprocess.TimeoutExpired:
+            raise FileError(f"{path} is damaged: its reading does not end") from None
+        finally:
+            trial.kill()
+    if code < 0:
         raise FileError(f"{path} is damaged: the HDF5 library crashes on it")
 
 

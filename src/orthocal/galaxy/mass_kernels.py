@@ -8,19 +8,11 @@ square of the black hole's radius).
 
 from __future__ import annotations
 
-from functools import partial
 from math import log, sqrt
 
 import numpy as np
-from numba import njit
 
-from ..machine.compiling import entry
-
-# no NaN may be assumed away: a failed orbit must be seen
-FAST = {"contract", "reassoc", "arcp", "nsz"}
-#: see ``machine.compiling`` for why parts have neither wrappers nor a cache
-part = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", fastmath=FAST)
-fast_entry = partial(entry, fastmath=FAST)
+from ..machine.compiling import entry, part
 
 
 @part
@@ -69,7 +61,7 @@ def potential_and_forces(R, z, table, shape):
     return p, aR, (az - turn if z >= 0 else az + turn)
 
 
-@fast_entry
+@entry
 def potentials_and_forces(R, z, table, shape):
     """The same at many points, (n, 3)."""
     out = np.empty((len(R), 3))

@@ -12,7 +12,8 @@ from math import cos, log, pi, sin, sqrt
 
 import numpy as np
 
-from .mass_kernels import fast_entry, part, potential_and_forces
+from ..machine.compiling import entry, part
+from .mass_kernels import potential_and_forces
 
 # Dormand and Prince 1980: stages, error weights, and the interpolant of Hairer, Norsett, Wanner (1993, II.6)
 STAGES = np.array(
@@ -172,7 +173,7 @@ def spread(path, Lz, number, view, nodes, forward, backward, sky, used, fastest)
     return fastest
 
 
-@fast_entry
+@entry
 def launch(starts, table, shape):
     """Where orbits start, (n, 5): at rest in the meridional plane on the zero-velocity curve.
 
@@ -237,7 +238,7 @@ def highest(E, Lz2, Rc, table, shape):
     return lo, radius
 
 
-@fast_entry
+@entry
 def library(
     orbits, dithers, times, tolerance, table, shape, view, nodes, starts, columns, ahead, behind, nbin, nv, cells
 ):
@@ -281,7 +282,7 @@ def library(
     return seen, inside, drift, steps
 
 
-@fast_entry
+@entry
 def superpose(orbits, dithers, times, tolerance, table, shape, view, nodes, nv, forward, backward):
     """The sky grid (n^2, nv) of all orbit cells together, with weights of each cell and of its reversed copy (n,).
 
@@ -303,7 +304,7 @@ def superpose(orbits, dithers, times, tolerance, table, shape, view, nodes, nv, 
     return sky, drift
 
 
-@fast_entry
+@entry
 def trace(orbit, times, tolerance, table, shape):
     """The path (n, 4) of one orbit at ``times`` in its periods, and the worst relative drift of its energy."""
     y, k, new, dense = np.empty(4), np.empty((7, 4)), np.empty(4), np.empty((5, 4))

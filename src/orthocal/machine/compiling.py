@@ -7,6 +7,8 @@ Compiling takes seconds at a user's first call, so the compiled code is written 
 - There are loops in place of array expressions and of assignments to slices, whose code for the message that shapes do
   not match alone takes 3 s.
 - Division by zero gives inf or nan, as in NumPy: an error would be a branch at each division.
+- Sums are taken in the order in which they stand, so that the numbers do not depend on what the cache held. With
+  LLVM's fast mathematics orbits took 6 % less, and differed in the 13th digit when they had just been compiled.
 """
 
 from __future__ import annotations
@@ -29,9 +31,15 @@ function_cache: Any = FunctionCache
 #: called by compiled code only
 part = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 #: loops over data in which sums may be reordered, so that the compiler makes vector instructions of them: at n = 10000
-#: that is five times as fast; infinities stay what they are
+#: that is five times as fast; infinities stay what they are. Inlined, because of a function that several entries call
+#: LLVM keeps one of several compilations: which one differs between a process that compiles and one that loads, and
+#: where sums may be reordered, so do the last digits
 vector_part = njit(
-    no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    error_model="numpy",
+    forceinline=True,
+    fastmath={"reassoc", "contract", "nsz"},
 )
 
 

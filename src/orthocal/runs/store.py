@@ -144,6 +144,8 @@ class RunStore(SqliteFile):
         """The row of the campaign as it was written, or None where there is none yet."""
         columns = f"{_CAMPAIGN}, checksum" if self.checked else _CAMPAIGN.removesuffix(", runs")
         row: tuple[Any, ...] | None = self._connection.execute(f"SELECT {columns} FROM campaign").fetchone()
+        if row is None:
+            self._refuse_lost()
         if row is None or not self.checked:
             return row
         if row[-1] != checksum(*row[:-1]):

@@ -85,9 +85,12 @@ class Results(SqliteFile):
         """The row of a study as it was written."""
         query = f"SELECT {_STUDY}, checksum FROM studies WHERE study = ?"
         row: tuple[Any, ...] | None = self._connection.execute(query, (study,)).fetchone()
-        if row is not None and row[-1] != checksum(*row[:-1]):
+        if row is None:
+            self._refuse_lost()
+            return None
+        if row[-1] != checksum(*row[:-1]):
             raise FileError(f"{self.path} is damaged: what it says about {study} has changed; {self.cure}")
-        return None if row is None else row[:-1]
+        return row[:-1]
 
     def _set_study(self, row: tuple[Any, ...]) -> None:
         values = (*row, checksum(*row))
