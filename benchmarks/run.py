@@ -15,6 +15,7 @@ from arviz_stats.base import array_stats
 import bart
 import bmars
 import joint
+import large_data
 import large_trees
 import orthocal as oc
 import outcomes
@@ -65,6 +66,7 @@ if __name__ == "__main__":
     bart.main()
     bmars.main()
     joint.main()
+    large_data.table()
     large_trees.main()
     outcomes.main()
     replicates.main()

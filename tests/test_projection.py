@@ -173,8 +173,10 @@ def test_the_papers_finite_formula_fails_the_check(monkeypatch):
 def test_collinear_and_missing_sensitivities_are_named():
     x = np.linspace(0, 1, 9)[:, None, None]
     weights, metric = np.full(9, 1 / 9), np.eye(1)
-    with pytest.raises(IdentifiabilityError, match="'a', 'c' are collinear"):
-        sensitivity(np.concatenate([x, x**2, 2 * x], axis=2), weights, metric, ("a", "b", "c"))
+    names = ("a", "b", "c")
+    found = sensitivity(np.concatenate([x, x**2, 2 * x], axis=2), weights, metric, names)
+    with pytest.raises(IdentifiabilityError, match=r"'a', 'c' are collinear .* take the joint projection"):
+        found.require_told_apart(names)
     with pytest.raises(IdentifiabilityError, match="'b' has no effect"):
         sensitivity(np.concatenate([x, 0 * x], axis=2), weights, metric, ("a", "b"))
 

@@ -22,6 +22,7 @@ from .execution.clock import Clock, Spent
 from .execution.keeping import Keeper, keeper_around, kept_by
 from .machine.threads import one_blas_thread
 from .methods import Draws, Method, Plan
+from .methods.at_data import thinned
 from .methods.base import MOST_KEPT as MOST_AT_DATA
 from .methods.merging import run_merged
 from .methods.outputs import method_for
@@ -34,6 +35,7 @@ from .results.curvature import curvature_factors
 from .results.labelled import labelled
 from .results.likelihood import MOST_KEPT, has_likelihood
 from .results.notes import Notes
+from .results.open_directions import named_directions
 from .results.posterior import Posterior
 from .results.prior_conflict import prior_tails
 
@@ -120,7 +122,7 @@ class _Run:
             notes = replace(notes, **work.done())
             # the minima of the loss alone are searched for here
             attributes = record.attributes(problem, self.method, drawn, notes, str(entropy), self.warmup)
-            tree = labelled(problem, drawn, attributes)
+            tree = labelled(problem, thinned(drawn, plan), attributes)
         _say_what_is_odd(notes)
         more: Callable[[int], Posterior] = partial(replace(self, seed=entropy).posterior, known=keeper)
         posterior = Posterior(tree, problem.simulator, drawn.samplers, more=more)
@@ -194,12 +196,19 @@ class _Work:
         }
 
 
+def _open_directions(problem: Problem, drawn: Draws) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the simulator does not answer to, and what it answers to instead: others refuse such parameters."""
+    if drawn.projection is not ProjectionKind.JOINT:
+        return (), ()
+    return named_directions(problem.directions, problem.parameters.names)
+
+
 def _notes(problem: Problem, drawn: Draws) -> Notes:
     """Facts for ``check`` that cost calls of the simulator, or belong to the problem."""
     weakest = None
     if drawn.projection is not ProjectionKind.NONE:
         finite = drawn.projection is ProjectionKind.FINITE
-        weakest = (problem.sensitivity_at_data if finite else problem.sensitivity).weakest
+        weakest = (problem.sensitivity_at_data if finite else problem.directions).weakest
     return Notes(
         **vars(drawn.notes),
         quadrature_error=problem.quadrature_error if drawn.nodes_drawn else None,
@@ -209,6 +218,7 @@ def _notes(problem: Problem, drawn: Draws) -> Notes:
         simulator_failure=problem.simulator.failure,
         curvature_factors=_curvature(problem, drawn),
         weakest_sensitivity=weakest,
+        open_directions=_open_directions(problem, drawn),
         outside_runs=_share_outside(problem, drawn.theta),
         emulator_sd=_emulator_sd(problem, drawn.theta),
         emulator_counted=problem.emulator_error,

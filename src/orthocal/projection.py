@@ -102,14 +102,47 @@ class Sensitivity:
         Q, (p, p).
     triangle
         R of g = h R with <h_j, h_l> = delta_jl, (p, p).
-    weakest
-        Smallest singular value of the gradients scaled to length one: 1 for orthogonal sensitivities, 0 for
-        collinear ones.
+    lengths
+        |g_j|, (p,).
+    singular, vectors
+        Singular values of the gradients scaled to length one, the largest first, (p,), and their right singular
+        vectors, the rows of (p, p).
     """
 
     gram: Array
     triangle: Array
-    weakest: float
+    lengths: Array
+    singular: Array
+    vectors: Array
+
+    @property
+    def weakest(self) -> float:
+        """Smallest singular value: 1 for orthogonal sensitivities, 0 for collinear ones."""
+        return float(self.singular[-1])
+
+    @property
+    def open(self) -> Array:
+        """Rows of ``vectors`` along which the simulator does not change, (k, p)."""
+        return np.asarray(self.vectors[self.singular < COLLINEAR])
+
+    @property
+    def basis(self) -> Array:
+        """Directions of theta along which it changes by orthogonal functions, (p, r)."""
+        return np.asarray(self.vectors[self.singular >= COLLINEAR].T / self.lengths[:, None])
+
+    def require_told_apart(self, names: tuple[str, ...]) -> None:
+        """Refuse parameters of which the simulator answers to a combination only."""
+        if self.weakest < COLLINEAR:
+            raise IdentifiabilityError(
+                f"the sensitivities of the parameters {', '.join(repr(names[j]) for j in loaded(self.vectors[-1]))} "
+                "are collinear at the best fit: the simulator answers to a combination of them only. Fix one of them, "
+                'calibrate the combination, or take the joint projection, "gp", which leaves the others to their priors'
+            )
+
+
+def loaded(vector: Array) -> list[int]:
+    """The parameters that a direction (p,) is made of."""
+    return [int(j) for j in np.flatnonzero(np.abs(vector) > 0.1 * np.abs(vector).max())]
 
 
 def gram_matrix(gradient: Array, weights: Array, metric: Array) -> Array:
@@ -120,7 +153,7 @@ def gram_matrix(gradient: Array, weights: Array, metric: Array) -> Array:
 def sensitivity(
     gradient: Array, weights: Array, metric: Array, names: tuple[str, ...], floor: Array | float = 0.0
 ) -> Sensitivity:
-    """Q and its factor from gradients (k, q, p), weights (k,) and the metric (q, q); collinear ones are an error.
+    """Q and its factors from gradients (k, q, p), weights (k,) and the metric (q, q); to have none is an error.
 
     A gradient of length ``floor`` (p,) or less counts as none: what finite differences leave of a zero.
     """
@@ -135,15 +168,8 @@ def sensitivity(
     if len(scaled) < len(names):
         raise IdentifiabilityError(f"{len(names)} parameters need at least as many nodes, there are {len(scaled)}")
     _, singular, vectors = np.linalg.svd(scaled / lengths, full_matrices=False)
-    if singular[-1] < COLLINEAR:
-        loading = np.abs(vectors[-1])
-        involved = [repr(names[j]) for j in np.flatnonzero(loading > 0.1 * loading.max())]
-        raise IdentifiabilityError(
-            f"the sensitivities of the parameters {', '.join(involved)} are collinear at the best fit: the "
-            "simulator answers to a combination of them only. Fix one of them, or calibrate the combination"
-        )
     triangle = np.linalg.qr(scaled)[1]
-    return Sensitivity(gram_matrix(gradient, weights, metric), triangle, float(singular[-1]))
+    return Sensitivity(gram_matrix(gradient, weights, metric), triangle, lengths, singular, vectors)
 
 
 def functional_projection(

@@ -277,6 +277,23 @@ def _field(folder: Path) -> Path:
     return folder / "field.csv"
 
 
+def _parquet_field(folder: Path) -> Path:
+    import pyarrow
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(7)
+    columns = {"x": rng.random(40), "y": [None, *rng.random(39)], "g": np.arange(40) % 3, "label": ["a", "b"] * 20}
+    parquet.write_table(pyarrow.table(columns), folder / "field.parquet", write_page_checksum=True)
+    return folder / "field.parquet"
+
+
+def _read_parquet(path: Path) -> Any:
+    from orthocal.config.tables import TableSection, columns_of, labels_of, read_table
+
+    table = read_table(path, TableSection())
+    return {**columns_of(table, ["x", "y"]), "g": labels_of(table, "g"), "label": labels_of(table, "label")}
+
+
 def _toml(text: str, name: str) -> Callable[[Path], Path]:
     def write(folder: Path) -> Path:
         _field(folder)
@@ -599,6 +616,7 @@ LOADERS = (
     Loader("TOML campaign", _toml(CAMPAIGN, "campaign.toml"), _read_campaign, changed_text, settings_are_said),
     Loader("TOML galaxy", _toml(GALAXY, "galaxy.toml"), _read_galaxy, changed_text, settings_are_said),
     Loader("CSV field data", _field, _read_field, changed_text, columns_are_said),
+    Loader("Parquet field data", _parquet_field, _read_parquet, changed_bytes, anything),
     Loader("CSV runs, theirs", _foreign_runs, _read_foreign_runs, changed_text, _foreign_is_said),
     Loader(
         "CSV runs, saved",

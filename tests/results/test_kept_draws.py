@@ -78,3 +78,17 @@ def test_what_follows_works_with_kept_draws(some, tmp_path):
 def test_keep_mb_is_a_positive_number(problem, wrong):
     with pytest.raises(InputError, match="keep_mb"):
         oc.calibrate(problem, draws=10, keep_mb=wrong, progress=False)
+
+
+def test_other_methods_keep_no_more_than_they_may(problem):
+    """Their statistics are those of all draws."""
+    whole, some = (
+        oc.calibrate(problem, "pgp", draws=100, chains=2, seed=1, progress=False, keep_mb=mb) for mb in (256, 0.01)
+    )
+    np.testing.assert_array_equal(some.theta, whole.theta)
+    assert len(some.record.kept) == 5
+    np.testing.assert_array_equal(some.record.at_data("bias"), whole.record.at_data("bias", some.record.kept))
+    every = whole.record.at_data("bias").reshape(-1, 60, 1)
+    found = some.data["at_data"]["bias"]
+    np.testing.assert_allclose(found.sel(statistic="q2.5"), np.quantile(every, 0.025, axis=0), atol=1e-12)
+    np.testing.assert_allclose(found.sel(statistic="sd"), every.std(axis=0, ddof=1), rtol=1e-9)

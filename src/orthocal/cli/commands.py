@@ -90,7 +90,7 @@ def run(
     ):
         where = checkpoint_at(folder / f"{name}.ckpt", checkpoint, restart, "run", problem_file=problem_file, out=out)
         problem = build_problem(config, problem_file.parent)
-        outputs.need(result_size(sampling.draws * sampling.chains, problem))
+        outputs.need(result_size(sampling.draws * sampling.chains, problem, sampling.keep_mb))
         posterior = calibrate(
             problem,
             method,
@@ -99,6 +99,7 @@ def run(
             seed=sampling.seed,
             warmup=sampling.warmup,
             checkpoint=where,
+            keep_mb=sampling.keep_mb,
         )
         posterior.data.attrs["title"] = config.output.title or f"Calibration of {problem_file.name}"
         posterior.data.attrs["problem_file"] = problem_file.name

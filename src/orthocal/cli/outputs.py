@@ -86,13 +86,14 @@ def outputs_in(folder: Path, names: Iterable[str], inputs: Iterable[Path]) -> It
         raise
 
 
-def result_size(draws: int, problem: Problem) -> int:
-    """Bytes of model and bias of so many draws at the data, the least of a result.
+def result_size(draws: int, problem: Problem, keep_mb: float) -> int:
+    """Bytes of theta of so many draws, and of model and bias at the data as far as kept: the least of a result.
 
     What a prior keeps of its bias is not known before.
     """
     rows = 1 if problem.data.without_inputs else problem.data.n
-    return int(8 * draws * (problem.parameters.p + 2 * rows * problem.data.q))
+    at_data = min(16 * draws * rows * problem.data.q, int(1e6 * keep_mb))
+    return 8 * draws * problem.parameters.p + at_data
 
 
 def made_folder(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""A calibration as a TOML file: data from CSV, the simulator from a Python file, everything else in words.
+"""A calibration as a TOML file: data from CSV or Parquet, the simulator from a Python file, everything else in words.
 
 See ``docs/problem-file.md`` for every key.
 """
@@ -18,10 +18,10 @@ from ..comparison.comparison import METHODS, OUTPUT_METHODS
 from ..emulators import Emulator
 from ..emulators.choice import emulate
 from ..errors import ConfigError
-from ..files.tables import TextTable
 from ..kernels import HMC, AdaptiveMetropolis, Kernel, Laplace, Slice
 from ..losses import Chosen, Huber
 from ..methods import KO, OGP, Joint, Method, NoBias, Projected, SGaSP, method_by_name
+from ..methods.base import MOST_KEPT
 from ..problem.domain import Box, Domain, Points
 from ..problem.noise_kinds import Along, GroupNoise, LowRankNoise, VaryingNoise
 from ..problem.problem import STARTS, Problem
@@ -29,7 +29,7 @@ from ..problem.simulator import Simulator
 from ..runs.table import RunTable
 from ..sections import Names, Section, read_sections
 from .priors import names_of, priors_of
-from .tables import DIALECT_KEYS, TableSection, columns_of, labels_of, read_table
+from .tables import DIALECT_KEYS, Table, TableSection, columns_of, labels_of, read_table
 from .user_code import FileFunction
 
 KERNELS: dict[str, Callable[[], Kernel]] = {
@@ -108,6 +108,7 @@ class SamplingSection(Section):
     chains: int = 4
     seed: int | None = None
     starts: int = STARTS
+    keep_mb: float = MOST_KEPT / 1e6
 
 
 class OutputSection(Section):
@@ -293,7 +294,7 @@ def _noise(config: ProblemFile) -> Any:
     return kinds[asked[0]](getattr(noise, asked[0]))
 
 
-def _input_errors(x_err: float | list[float] | list[str] | None, table: TextTable) -> Any:
+def _input_errors(x_err: float | list[float] | list[str] | None, table: Table) -> Any:
     """Numbers as they are, names as columns of the data."""
     if isinstance(x_err, list) and all(isinstance(one, str) for one in x_err):
         return columns_of(table, [str(one) for one in x_err]).to_numpy()

@@ -6,6 +6,7 @@ What more draws say about each point stands beside them: its mean and sd over th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.stats import norm
 
 from ..arrays import Array, IntArray
 from ..progress import progress_bar
+from .base import Draws, Plan
 
 #: what is known of each point
 STATISTICS = ("mean", "sd", "q2.5", "q50", "q97.5")
@@ -65,6 +67,23 @@ def at_data(
         for name, values in (("model", stored[0]), ("bias", stored[1]), ("mean", stored.sum(axis=0))):
             statistics[name] = _statistics(running[name], values.reshape(-1, *shape))
     return AtData(stored[0], stored[1], statistics)
+
+
+def thinned(draws: Draws, plan: Plan) -> Draws:
+    """Draws whose model and bias at the data take no more than the plan allows; statistics are those of all."""
+    kept = None if draws.kept is not None else plan.kept(draws.model[0, 0].size)
+    if kept is None:
+        return draws
+    shape = draws.model.shape[2:]
+    sums = {"model": draws.model, "bias": draws.bias, "mean": draws.model + draws.bias}
+    statistics = {}
+    for name, values in sums.items():
+        running = _Running(shape)
+        for one in values.reshape(-1, *shape):
+            running.add(one)
+        statistics[name] = _statistics(running, values.reshape(-1, *shape))
+    model, bias = (values[:, kept] for values in (draws.model, draws.bias))
+    return replace(draws, model=model, bias=bias, kept=kept, at_data=statistics)
 
 
 def _looked_at(kept: IntArray, chains: int, draws: int) -> Iterator[tuple[int, tuple[int, int] | None]]:

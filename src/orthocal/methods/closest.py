@@ -21,7 +21,7 @@ from ..losses import Loss, OwnLoss, Squared
 from ..problem.problem import Problem
 from .distance import Distance, domain_squares
 from .expansion import Expansion, expanded, with_room
-from .objective import Objective, Slopes, objective
+from .objective import Held, Holding, Objective, Slopes, objective
 
 #: rounds of calls before a draw is taken as it is
 MOST_ROUNDS = 12
@@ -64,6 +64,9 @@ class Closest(NamedTuple):
         Which are closer to the simulator at another of the problem's minima, (s,).
     impossible
         Which are closest where theta is not allowed, or where the simulator fails, (s,): their theta is none.
+    stretch
+        Log of the volume that determined coordinates of theta take up in f, in that at theta_tilde, (s,); 0 where
+        nothing is held.
     bias_square, process_square
         ∫ b*_k^2 dP_x and the variance of y_R over the domain, in the outcomes' units, (s, q).
     """
@@ -76,16 +79,22 @@ class Closest(NamedTuple):
     stuck: BoolArray
     elsewhere: BoolArray
     impossible: BoolArray
+    stretch: Array
     bias_square: Array
     process_square: Array
 
 
 def closest(
-    problem: Problem, real: Array, spread: Array, loss: Loss | OwnLoss | None = None, at_data: bool = True
+    problem: Problem,
+    real: Array,
+    spread: Array,
+    loss: Loss | OwnLoss | None = None,
+    at_data: bool = True,
+    held: Held | None = None,
 ) -> Closest:
     """The projection of draws of y_R at the nodes, (s, m, q), whitened; ``spread`` (p,) is theta's, roughly.
 
-    Without ``at_data`` the simulator is called at the nodes only.
+    Without ``at_data`` the simulator is called at the nodes only. What is ``held`` of theta stays where it is.
     """
     loss = loss or Squared()
     mean = real.mean(axis=0, keepdims=True)
@@ -93,17 +102,19 @@ def closest(
     square = Distance(problem, Squared()).vectors(mean[0] - problem.whiten(problem.fit_at_nodes))
     distance = Distance(problem, loss, typical=float(np.linalg.norm(square)))
     x = problem.data.x if at_data else problem.data.x[:0]
-    origin = _origin(problem, mean, spread, distance, x)
-    found = _Search(problem, real, spread, distance, origin, x).run()
+    origin = _origin(problem, mean, spread, distance, x, None if held is None else held.middle)
+    found = _Search(problem, real, spread, distance, origin, x, held).run()
     return found._replace(elsewhere=_elsewhere(problem, real, spread, distance, found.loss, x))
 
 
-def _origin(problem: Problem, mean: Array, spread: Array, distance: Distance, x: Array) -> Array:
+def _origin(
+    problem: Problem, mean: Array, spread: Array, distance: Distance, x: Array, held: Held | None = None
+) -> Array:
     """Where the simulator is closest to the draws' mean, roughly: there it is expanded."""
     start = problem.theta_tilde
     for _ in range(MOST_ORIGINS):
         try:
-            found = _Search(problem, mean, spread, distance, start, x).run().theta[0]
+            found = _Search(problem, mean, spread, distance, start, x, held).run().theta[0]
         except NonFiniteError:
             # beside it the simulator fails
             return problem.theta_tilde
@@ -124,7 +135,16 @@ def _elsewhere(problem: Problem, real: Array, spread: Array, distance: Distance,
 
 
 class _Search:
-    def __init__(self, problem: Problem, real: Array, spread: Array, distance: Distance, near: Array, x: Array) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        real: Array,
+        spread: Array,
+        distance: Distance,
+        near: Array,
+        x: Array,
+        held: Held | None = None,
+    ) -> None:
         """``x`` (n, d) are the data points at which the simulator is wanted."""
         nodes = problem.rule.nodes
         self._n = len(x)
@@ -135,6 +155,7 @@ class _Search:
         self._expansion = self._expanded(near, spread)
         scale, origin, parameters = self._expansion.scale, self._expansion.origin, problem.parameters
         self._lower, self._upper = ((end - origin) / scale for end in (parameters.lower, parameters.upper))
+        self._known = held
 
     def _expanded(self, near: Array, spread: Array) -> Expansion:
         """The simulator where there is room around ``near``; there itself, where the simulator fails in that room."""
@@ -166,7 +187,7 @@ class _Search:
 
     def run(self) -> Closest:
         (count, _), p = self._target.shape, len(self._lower)
-        d, missed = np.zeros((count, p)), np.zeros_like(self._target)
+        d, missed = self._start(count, p), np.zeros_like(self._target)
         self._model = np.full((count, self._n, self._problem.data.q), np.nan)
         settled, known, blocked = np.zeros((3, count), dtype=bool)
         failures = np.zeros(count, dtype=int)
@@ -199,6 +220,13 @@ class _Search:
         self._give_up(d, missed, known)
         return self._verified(d, missed, blocked | ~known)
 
+    def _start(self, count: int, p: int) -> Array:
+        """Where the search of every draw begins, (s, p)."""
+        if self._known is None:
+            return np.zeros((count, p))
+        start = (self._known.theta - self._expansion.origin) / self._expansion.scale
+        return np.asarray(np.clip(start, self._lower, self._upper))
+
     def _give_up(self, d: Array, missed: Array, known: BoolArray) -> None:
         """A draw for which the simulator has never worked stays at the origin."""
         lost = ~known
@@ -217,7 +245,11 @@ class _Search:
 
     def _objective(self, rows: IntArray, missed: Array) -> Objective:
         """The loss of the draws numbered ``rows``, and what the expansion misses for each, (r, k)."""
-        return objective(self._distance, self._expansion, self._target[rows] - missed)
+        free = objective(self._distance, self._expansion, self._target[rows] - missed)
+        if self._known is None:
+            return free
+        away = self._known.theta[rows] - self._expansion.origin
+        return Holding(free, self._known.rows * self._expansion.scale, away @ self._known.rows.T)
 
     def _minimised(self, d: Array, loss_at: Objective) -> Array:
         """Newton's method on the expansion, all draws at a time, inside of the support."""
@@ -295,7 +327,8 @@ class _Search:
 
     def _verified(self, d: Array, missed: Array, impossible: BoolArray) -> Closest:
         every = np.arange(len(d))
-        _, gradient, hessian = self._objective(every, missed).slopes(d, every)
+        loss_at = self._objective(every, missed)
+        _, gradient, hessian = loss_at.slopes(d, every)
         on_bound = np.any(self._at_bound(d), axis=(0, 2))
         held = self._held(d, gradient)
         curvature = np.linalg.eigvalsh(_of_free(hessian, held))
@@ -312,6 +345,9 @@ class _Search:
             # beside a bias far below the noise, rounding would count
             least = LEAST_BIAS * np.sqrt(np.trace(self._problem.metric)) if self._distance.squared else 0.0
             size = np.maximum(pulled, max(least, 1e-300))[:, None]
+            if isinstance(loss_at, Holding):
+                # of the loss alone
+                gradient = loss_at.free.slopes(d, every).gradient
             error = np.max(
                 np.abs(gradient) / (size * np.linalg.norm(self._expansion.basis[:, : d.shape[1]], axis=0)), axis=1
             )
@@ -326,8 +362,18 @@ class _Search:
             stuck & ~impossible,
             np.zeros(len(d), dtype=bool),
             impossible,
+            self._stretch(d),
             *squares,
         )
+
+    def _stretch(self, d: Array) -> Array:
+        """log |det| of how f moves along what is determined, (s,)."""
+        if self._known is None:
+            return np.zeros(len(d))
+        count = self._known.along.shape[1]
+        dual = np.stack([self._distance.vectors(self._known.functions[:, :, k]) for k in range(count)])
+        slopes = (dual @ self._expansion.basis) @ self._expansion.jacobian(d) / self._expansion.scale
+        return np.asarray(np.linalg.slogdet(slopes @ self._known.along)[1])
 
 
 def _of_free(hessian: Array, held: BoolArray) -> Array:

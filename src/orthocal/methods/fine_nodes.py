@@ -118,4 +118,7 @@ def bias_nodes(problem: Problem, count: int) -> BiasNodes:
         return BiasNodes(problem.rule.nodes, None)
     nodes = box.sobol(d, count).nodes
     gradient = problem.whitened_gradient(nodes)
+    if len(problem.directions.open):
+        # the same functions without those that are combinations of others
+        gradient = gradient @ problem.directions.basis
     return BiasNodes(nodes, SobolRule(nodes, gradient, len(problem.rule.nodes), problem.metric))

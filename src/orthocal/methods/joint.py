@@ -27,8 +27,10 @@ from ..projection import ProjectionKind
 from .at_data import AtData, at_data
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .closest import Closest, closest
+from .determined import determined_part, outside_support, with_open_directions
 from .fitted import fitted_bias, with_integrals
 from .group_noise import noise_sampler
+from .objective import Held
 from .regress import Linear, Regressed, gaussian_draws, gibbs_draws
 from .regress_cells import cells_draws
 from .regress_large import large_draws, wanted
@@ -38,6 +40,8 @@ from .weights import Weights, importance_weights
 
 #: numbers in the arrays of a block of draws that are projected together
 BLOCK = 20_000_000
+#: residuals of all draws that are looked at for their log density, where there is a shorter way
+MOST_SQUARES = 200_000_000
 
 
 @listed_with_priors("")
@@ -71,12 +75,17 @@ class Joint(ListedMethod):
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
         # an error about the parameters comes before any long work
-        linear = Linear.of(problem)
-        regressed = self.regressed(problem, plan, linear)
+        part = determined_part(problem)
+        if part is None:
+            regressed = self.regressed(problem, plan, Linear.of(problem))
+        else:
+            regressed = with_open_directions(part, self.regressed(problem, plan, part.linear), plan.rngs)
+        held = None if part is None else part.holding(problem.theta_tilde + regressed.moved)
         real = problem.whiten(problem.fit_at_nodes) + regressed.at_nodes
         kept = plan.kept(problem.unmerged.data.y.size)
-        found = self.projected(problem, real, regressed.moved.std(axis=0), at_data=kept is None)
-        weights = importance_weights(problem, found.theta, found.impossible, regressed, plan.rngs)
+        found = self.projected(problem, real, regressed.moved.std(axis=0), kept is None, held)
+        outside = None if part is None else outside_support(problem, part, found.theta)
+        weights = importance_weights(problem, found, regressed, plan.rngs, outside)
         return _finished(problem, plan, regressed, found, weights, kept)
 
     def regressed(self, problem: Problem, plan: Plan, linear: Linear) -> Regressed:
@@ -95,15 +104,21 @@ class Joint(ListedMethod):
         on_cells = cells_draws(problem, plan, bias, linear, integrals)
         return gibbs_draws(problem, plan, bias, linear, integrals) if on_cells is None else on_cells
 
-    def projected(self, problem: Problem, real: Array, spread: Array, at_data: bool = True) -> Closest:
+    def projected(
+        self, problem: Problem, real: Array, spread: Array, at_data: bool = True, held: Held | None = None
+    ) -> Closest:
         """Step (2) for draws of y_R at the nodes (s, m, q), whitened, in blocks that fit into memory.
 
-        ``spread`` (p,) is that of theta, roughly; ``at_data``, whether the simulator is wanted at the data too.
+        ``spread`` (p,) is that of theta, roughly; ``at_data``, whether the simulator is wanted at the data too;
+        ``held``, what of theta is known before.
         """
         each = max(1, BLOCK // (real[0].size * (problem.parameters.p + 2)))
         loss = chosen_loss(self.loss)
-        starts = range(0, len(real), each)
-        blocks = [closest(problem, real[start : start + each], spread, loss, at_data) for start in starts]
+        parts = [slice(start, start + each) for start in range(0, len(real), each)]
+        blocks = [
+            closest(problem, real[part], spread, loss, at_data, None if held is None else held.part(part))
+            for part in parts
+        ]
         return Closest(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
     @property
@@ -186,8 +201,12 @@ def _finished(
 
 
 def _squares(problem: Problem, regressed: Regressed) -> Array:
-    """(y - y_R)'P (y - y_R) of every draw, (s,), whitened, a block of draws at a time."""
-    if regressed.square is not None:
+    """(y - y_R)'P (y - y_R) of every draw, (s,), whitened, a block of draws at a time.
+
+    What a prior of theta that was put in afterwards changes is left out for large data, of which it says little.
+    """
+    large = regressed.shift is None or problem.data.y.size * len(regressed.moved) > MOST_SQUARES
+    if regressed.square is not None and large:
         return regressed.square
     precision = regressed.noise_precision
     each = problem.noise.precision if precision is None else noise_sampler(problem.noise).row_precision(precision)

@@ -14,6 +14,29 @@ from .expansion import Expansion
 LOSS_STEP = 1e-2
 
 
+class Held(NamedTuple):
+    """What the projection leaves where it is: ``rows`` (k, p) times theta, at its values for ``theta`` (s, p).
+
+    Attributes
+    ----------
+    along, functions
+        The directions of theta that are determined, (p, r), and what takes f at the nodes to coordinates along them
+        where it is linear, (m, q, r) with the product <., .>.
+    """
+
+    rows: Array
+    theta: Array
+    along: Array
+    functions: Array
+
+    def part(self, draws: slice) -> Held:
+        return self._replace(theta=self.theta[draws])
+
+    @property
+    def middle(self) -> Held:
+        return self._replace(theta=self.theta.mean(axis=0, keepdims=True))
+
+
 class Slopes(NamedTuple):
     """Loss (s,), half its gradient (s, p) and half its Hessian (s, p, p)."""
 
@@ -38,6 +61,24 @@ def objective(distance: Distance, expansion: Expansion, target: Array) -> Object
         return _Squared(expansion, target)
     kind = _OfValues if distance.own else _OfSlopes
     return kind(distance, expansion, target)
+
+
+class Holding:
+    """Another objective, and (rows d - place)^2: it has no say but where the other is flat."""
+
+    def __init__(self, free: Objective, rows: Array, places: Array) -> None:
+        self.free, self._rows, self._places = free, rows, places
+
+    def loss(self, d: Array, rows: IntArray) -> Array:
+        return np.asarray(self.free.loss(d, rows) + np.sum(self._away(d, rows) ** 2, axis=1))
+
+    def slopes(self, d: Array, rows: IntArray) -> Slopes:
+        found, away = self.free.slopes(d, rows), self._away(d, rows)
+        loss, hessian = found.loss + np.sum(away**2, axis=1), found.hessian + self._rows.T @ self._rows
+        return Slopes(loss, found.gradient + away @ self._rows, hessian)
+
+    def _away(self, d: Array, rows: IntArray) -> Array:
+        return np.asarray(d @ self._rows.T - self._places[rows])
 
 
 class _Squared:

@@ -39,6 +39,10 @@ class Linear(NamedTuple):
         (p, m q): takes b at the nodes to lambda(b), the coefficients of its projection on G.
     pull, precision
         Gradient (p,) of log prior at theta_tilde and curvature (p, p): a Gaussian prior, or a flat one where it is 0.
+    unit
+        One over the gradients' lengths, (p,).
+    basis
+        The directions of theta that G is the gradient along, (parameters, p), where they are not the parameters.
     """
 
     at_data: Array
@@ -46,15 +50,20 @@ class Linear(NamedTuple):
     coefficients: Array
     pull: Array
     precision: Array
+    unit: Array
+    basis: Array | None = None
 
     @classmethod
     def of(cls, problem: Problem) -> Linear:
+        """For parameters that can be told apart; otherwise see ``methods/determined.py``."""
         weighted = problem.rule.weights[:, None, None] * problem.metric
         image = np.einsum("mkl,mlp->mkp", weighted, problem.gradient_at_nodes)
-        coefficients = np.linalg.solve(problem.sensitivity.gram, image.reshape(-1, image.shape[2]).T)
+        gram = problem.sensitivity.gram
+        coefficients = np.linalg.solve(gram, image.reshape(-1, image.shape[2]).T)
         inside = problem.parameters.clipped(problem.theta_tilde, 1e-6)
         pull, curvature = problem.parameters.gaussian_part(inside)
-        return cls(problem.gradient_at_data, problem.gradient_at_nodes, coefficients, pull, curvature)
+        unit = 1 / np.sqrt(np.diag(gram))
+        return cls(problem.gradient_at_data, problem.gradient_at_nodes, coefficients, pull, curvature, unit)
 
     def prior_root(self) -> Array:
         """R with R'R the precision, (p, p)."""
@@ -159,7 +168,7 @@ def with_prior(linear: Linear, free: Regressed, rngs: list[np.random.Generator])
     combined = np.linalg.solve(information + linear.precision, (free.moved @ information + pull).T).T
     shift = combined - free.moved
     at_nodes = free.at_nodes + np.einsum("sp,pxk->sxk", shift, regressed_on(free.moved, free.at_nodes))
-    slopes = _slopes_at_data(linear, free)
+    slopes = slopes_at_data(linear, free)
 
     def at_data(rows: IntArray) -> Array:
         return np.asarray(free.at_data(rows) + np.einsum("sp,pxk->sxk", shift[rows], slopes))
@@ -169,7 +178,7 @@ def with_prior(linear: Linear, free: Regressed, rngs: list[np.random.Generator])
     )
 
 
-def _slopes_at_data(linear: Linear, free: Regressed) -> Array:
+def slopes_at_data(linear: Linear, free: Regressed) -> Array:
     """``regressed_on`` of the draws at the data, (p, n, q); of many data by some draws, one after the other."""
     count, (n, q, p) = len(free.moved), linear.at_data.shape
     if count * n * q <= MOST_AT_ONCE:
@@ -213,14 +222,14 @@ class GaussianDesign(NamedTuple):
     taken: Array
 
     @classmethod
-    def of(cls, problem: Problem, bias: OutcomesBias, linear: Linear) -> GaussianDesign:
+    def of(cls, bias: OutcomesBias, linear: Linear) -> GaussianDesign:
         n = len(linear.at_data)
         root = bias.prior_root()
         taken = linear.coefficients @ root[n:].reshape(-1, root.shape[2])
         gradient = np.concatenate([linear.at_data, linear.at_nodes])
         # in units of the gradients' lengths, whatever the units of theta
-        unit = 1 / np.sqrt(np.diag(problem.sensitivity.gram))
-        return cls(np.concatenate([gradient * unit, root - gradient @ taken], axis=2), unit, taken)
+        columns = np.concatenate([gradient * linear.unit, root - gradient @ taken], axis=2)
+        return cls(columns, linear.unit, taken)
 
     def regressed(self, linear: Linear, bias: OutcomesBias, drawn: Array, noise: Array | None = None) -> Regressed:
         """Draws (s, p + r) of u, in these units, and w as what they are draws of."""
@@ -238,7 +247,7 @@ class GaussianDesign(NamedTuple):
 def gaussian_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear) -> Regressed:
     """Independent draws for Gaussian processes."""
     n, q, p = linear.at_data.shape
-    design = GaussianDesign.of(problem, bias, linear)
+    design = GaussianDesign.of(bias, linear)
     own = design.columns[:n].reshape(n * q, -1)
     weighted = np.einsum("nkl,nlu->nku", problem.noise.precision, design.columns[:n]).reshape(n * q, -1)
     H = own.T @ weighted
@@ -256,8 +265,9 @@ def gaussian_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Lin
 
 def check_determined(problem: Problem, linear: Linear) -> None:
     """Refuse data that do not determine beta."""
-    seen = linear.at_data[problem.data.observed.any(axis=1)].reshape(-1, problem.parameters.p)
-    if np.linalg.matrix_rank(seen / np.linalg.norm(seen, axis=0), tol=RANK) < problem.parameters.p:
+    p = linear.at_data.shape[2]
+    seen = linear.at_data[problem.data.observed.any(axis=1)].reshape(-1, p)
+    if np.linalg.matrix_rank(seen / np.linalg.norm(seen, axis=0), tol=RANK) < p:
         raise IdentifiabilityError(
             f"the data do not determine the {problem.parameters.p} parameters, there are too few distinct points: give "
             'more data, fix some parameters, or take a Gaussian process, "gp", which can leave them to their priors'
@@ -302,7 +312,7 @@ class _Gibbs(Changing):
         self._noise = NoiseSampler(noise) if noise.source is NoiseSource.SAMPLED else None
         chains = len(plan.rngs)
         self._precision = None if self._noise is None else self._noise.start(chains)
-        self._beta: Array = np.zeros((chains, problem.parameters.p))
+        self._beta: Array = np.zeros((chains, linear.at_data.shape[2]))
         self._state: OutcomesState | None = None
 
     def step(self) -> tuple[Array, ...]:

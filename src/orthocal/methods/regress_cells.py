@@ -106,7 +106,7 @@ class _CellsGibbs(Changing):
     ) -> None:
         self._plan, self._outcomes, self._samplers, self._linear = plan, outcomes, samplers, linear
         self._integrals = integrals
-        self._beta: Array = np.zeros((len(plan.rngs), problem.parameters.p))
+        self._beta: Array = np.zeros((len(plan.rngs), linear.at_data.shape[2]))
         self._states: list[Any] = [None] * len(outcomes)
         G, diagonal = linear.at_data, np.einsum("nkk->nk", problem.noise.precision)
         residual = problem.whiten(problem.complete_y - problem.fit)

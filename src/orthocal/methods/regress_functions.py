@@ -193,7 +193,7 @@ def _grid(making: _Making, setting: Setting, scales: Scales, level: int) -> Grid
 def _inducing_part(making: _Making, setting: Setting, scales: Scales, level: int) -> Part:
     """Values at inducing points; of every level all are among those of the next."""
     prior = making.prior
-    count = min(INDUCING // 2 * 2**level, making.most)
+    count = min(INDUCING // 2 * 2**level, INDUCING, making.most)
     chosen = setting.x[spread_points(setting.x, scales.lengthscale, count)]
     sampler = InducingGP(prior.nu, scales, setting.unit, chosen)
     columns = np.column_stack([setting.residual, setting.gradient])
@@ -215,7 +215,7 @@ def _deviance(sums: Sums) -> float:
 
 
 def _design(problem: Problem, linear: Linear, parts: list[Part], nodes: BiasNodes) -> Design:
-    unit = 1 / np.sqrt(np.diag(problem.sensitivity.gram))
+    unit = linear.unit
     at_nodes = np.concatenate([_at_nodes(parts, nodes), _unsaid(problem, linear, parts)], axis=2)
     taken = linear.coefficients @ at_nodes.reshape(-1, at_nodes.shape[2])
     own = np.sum([part.sums.own for part in parts], axis=0)

@@ -20,6 +20,7 @@ from ..bias.large_gp import MarkovGP, refined
 from ..errors import IdentifiabilityError, InputError
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
+from ..progress import announced
 from .base import Plan
 from .fine_nodes import BiasNodes, bias_nodes
 from .fitted import residuals_of, unmerged_of
@@ -52,10 +53,12 @@ def large_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear) -> Regr
     settings, unmerged = residuals.settings(points, problem.span), unmerged_of(problem)
     if unmerged is not None:
         settings = unmerged.added_to(settings, points, nowhere)
+    if linear.basis is not None:
+        settings = [setting._replace(gradient=setting.gradient @ linear.basis) for setting in settings]
     scales = [prior.scales(setting) for setting in settings]
-    if problem.data.d > 1 or prior.nu == np.inf:
-        return function_draws(problem, plan, prior, settings, scales, linear)
-    return _markov_draws(problem, plan, prior, settings, scales, linear)
+    draw = function_draws if problem.data.d > 1 or prior.nu == np.inf else _markov_draws
+    with announced(f"a Gaussian process in one pass over {problem.data.n} points, some seconds"):
+        return draw(problem, plan, prior, settings, scales, linear)
 
 
 def _refuse(problem: Problem, prior: GP) -> None:

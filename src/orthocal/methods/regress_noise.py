@@ -36,7 +36,7 @@ class _NoiseRun(Changing):
         self._residual = problem.whiten(problem.complete_y - problem.fit)
         self._noise = noise_sampler(problem.noise)
         self._precision = self._noise.start(len(plan.rngs))
-        self._design = GaussianDesign.of(problem, bias, linear)
+        self._design = GaussianDesign.of(bias, linear)
         n, q, p = linear.at_data.shape
         own = self._design.columns[:n]
         left, sizes, self._axes = np.linalg.svd(own[..., p:].reshape(n * q, -1), full_matrices=False)

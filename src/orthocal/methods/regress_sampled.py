@@ -48,7 +48,7 @@ class _SampledRegression(Changing):
         self._residual = problem.whiten(problem.complete_y - problem.fit).T
         self._outcomes = hyper_outcomes(problem, prior, problem.rule.nodes)
         self._walks = Walks(self._outcomes, plan.rngs)
-        self._beta: Array = np.zeros((len(plan.rngs), problem.parameters.p))
+        self._beta: Array = np.zeros((len(plan.rngs), linear.at_data.shape[2]))
 
     def step(self) -> tuple[Array, Array]:
         self._accepted = self._walks.move(self._left())

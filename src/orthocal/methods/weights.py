@@ -9,6 +9,7 @@ import numpy as np
 from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError
 from ..problem.problem import Problem
+from .closest import Closest
 from .regress import Regressed
 
 #: log weights that differ by less than this are all the same
@@ -30,14 +31,22 @@ class Weights(NamedTuple):
 
 
 def importance_weights(
-    problem: Problem, theta: Array, impossible: BoolArray, regressed: Regressed, rngs: list[np.random.Generator]
+    problem: Problem,
+    found: Closest,
+    regressed: Regressed,
+    rngs: list[np.random.Generator],
+    outside: BoolArray | None = None,
 ) -> Weights:
     """Resample draws, chain by chain, by pi(theta) over the Gaussian prior of their linearised theta.
 
-    Those that are ``impossible`` (s,) have the weight 0.
+    Those that are impossible have the weight 0, and so have those ``outside`` (s,) of the prior's support, of which
+    no more is said.
     """
-    rows = np.arange(len(theta), dtype=np.intp)
-    log_weights = problem.parameters.log_prior(theta) - regressed.log_prior
+    impossible, rows = found.impossible, np.arange(len(found.theta), dtype=np.intp)
+    log_weights = problem.parameters.log_prior(found.theta) - regressed.log_prior - found.stretch
+    if outside is not None and outside.any():
+        inside = _of_possible(np.where(impossible | outside, -np.inf, log_weights), rngs)
+        return inside._replace(impossible=float(impossible.mean()))
     if impossible.any():
         return _of_possible(np.where(impossible, -np.inf, log_weights), rngs)
     if not np.isfinite(log_weights).any():

@@ -20,6 +20,7 @@ from ..regression.gaussian_process import sample_of_points
 from .best_fit import Criterion, Descent
 from .edges import along_edge
 from .parameters import Parameters
+from .valleys import without_equals
 
 #: two minima closer than this share of the prior's spread are one
 SAME_MINIMUM = 1e-4
@@ -41,6 +42,8 @@ HALVINGS = 6
 MOST_EDGES = 8
 #: rows that the rough descents use of large data
 ROUGH_ROWS = 2000
+#: with more parameters than this, whose gradients are most of the work, so many descents to one place are enough
+MANY, ALIKE = 12, 10
 
 
 class Minimum(NamedTuple):
@@ -60,7 +63,11 @@ def find_minima(criterion: Criterion, starts: Array) -> tuple[Minimum, ...]:
     parameters, n = criterion.parameters, len(criterion.y)
     rough = criterion if n <= ROUGH_ROWS else criterion.of_rows(sample_of_points(n, ROUGH_ROWS))
     began = _working_starts(rough, starts)
-    places = [rough.descend(one.theta, *ROUGH, known=one.residual) for one in progress_bar(began, "best fit")]
+    places = list[Descent]()
+    for one in progress_bar(began, "best fit"):
+        places.append(rough.descend(one.theta, *ROUGH, known=one.residual))
+        if parameters.p > MANY and len(places) == ALIKE and _alike(places, parameters):
+            break
     ends: list[Descent] = []
     followed: list[Descent] = []
     for place in sorted(places, key=lambda one: one.value):
@@ -78,10 +85,8 @@ def find_minima(criterion: Criterion, starts: Array) -> tuple[Minimum, ...]:
     found = [end for end in ends if end.finished or end.value < best]
     if not found:
         raise SimulatorError("no start of the search for theta_tilde converged: check the simulator")
-    return tuple(
-        Minimum(one.theta, criterion.loss(one.theta), one.finished)
-        for one in _merged(_ordered(found, criterion), criterion)
-    )
+    apart = without_equals(_merged(_ordered(found, criterion), criterion), criterion)
+    return tuple(Minimum(one.theta, criterion.loss(one.theta), one.finished) for one in apart)
 
 
 def least_squares_minima(criterion: Criterion, minima: tuple[Minimum, ...], most: int = 3) -> tuple[Minimum, ...]:
@@ -166,6 +171,12 @@ def _to_the_end_or_edge(criterion: Criterion, place: Descent, best: float) -> De
 def _arrived(place: Descent, end: Descent, parameters: Parameters) -> bool:
     near = np.all(np.abs(place.theta - end.theta) < ARRIVED * parameters.spread)
     return bool(near and abs(place.value - end.value) <= ARRIVED_VALUE * end.value)
+
+
+def _alike(places: list[Descent], parameters: Parameters) -> bool:
+    """Whether all descents have come to one place."""
+    best = min(places, key=lambda one: one.value)
+    return all(_arrived(one, best, parameters) for one in places)
 
 
 def _merged(ends: list[Descent], criterion: Criterion) -> list[Descent]:

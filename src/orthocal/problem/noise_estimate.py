@@ -14,6 +14,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
+from ..machine.threads import one_blas_thread
 from ..progress import progress_bar
 from .data import FieldData, chosen_groups
 from .noise import Noise, NoiseSource, made_definite
@@ -28,6 +29,7 @@ LEAST_IN_COMMON = 8.0
 LEAST_OWN = 0.01
 
 
+@one_blas_thread()
 def found_noise(data: FieldData, span: Array, asked: AskedNoise | str) -> Noise:
     """The noise as it was asked for: estimated, or sampled around the estimate."""
     estimate = estimated_noise(data, span, None if isinstance(asked, str) else asked)

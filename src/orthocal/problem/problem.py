@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Array, BoolArray, IntArray
 from ..errors import IdentifiabilityError, InputError
 from ..machine.threads import one_blas_thread
-from ..projection import Sensitivity, gram_matrix, quadrature_error, sensitivity
+from ..projection import Sensitivity, gram_matrix, sensitivity
 from .arguments import bounding_box, check_emulator, checked_noise, checked_starts, checked_weight, transformed_errors
 from .best_fit import Criterion, row_weights
 from .data import Groups, field_data
@@ -27,6 +27,7 @@ from .noise_estimate import found_noise
 from .noise_kinds import AskedNoise
 from .outputs import NO_INPUT, OutputFunction, Prepared, outputs_alone
 from .parameters import Parameters, Priors
+from .rule_error import rule_error
 from .simulator import BoundSimulator, Function
 from .transforms import Chosen
 
@@ -298,23 +299,30 @@ class Problem:
         return self.whitened_gradient(self.rule.nodes)
 
     @cached_property
+    def directions(self) -> Sensitivity:
+        """Q over the domain, where parameters may be collinear; an error where one has no effect."""
+        return self._sensitivity(self.gradient_at_nodes, self.rule.weights)
+
+    @property
     def sensitivity(self) -> Sensitivity:
         """Q of the functional projection; an error where parameters cannot be told apart."""
-        return self._sensitivity(self.gradient_at_nodes, self.rule.weights)
+        self.directions.require_told_apart(self.parameters.names)
+        return self.directions
 
     @cached_property
     def sensitivity_at_data(self) -> Sensitivity:
         """The same for the finite projection, on the data points."""
-        return self._sensitivity(self.gradient_at_data, self.volumes)
+        found = self._sensitivity(self.gradient_at_data, self.volumes)
+        found.require_told_apart(self.parameters.names)
+        return found
 
     @cached_property
     def quadrature_error(self) -> float | None:
-        """Error of Q, estimated by a rule with half the nodes; None where the user gave the nodes."""
-        coarse = self.domain.rules(self.data.d)[1]
-        if coarse is None:
-            return None
-        gram = gram_matrix(self.whitened_gradient(coarse.nodes), coarse.weights, self.metric)
-        return quadrature_error(self.sensitivity.gram, gram)
+        """Error of Q; None where the user gave the nodes."""
+        return rule_error(self.domain, self.data.d, self.directions.gram, self._gram)
+
+    def _gram(self, rule: Rule) -> Array:
+        return gram_matrix(self.whitened_gradient(rule.nodes), rule.weights, self.metric)
 
     @cached_property
     def gradient_error(self) -> float:

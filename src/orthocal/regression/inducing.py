@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.spatial.distance import cdist
 
 from ..arrays import Array, IntArray
-from .gaussian_process import correlation, jittered_cholesky
+from .gaussian_process import jittered_cholesky, radial_correlation
 from .grid_process import Sums
 
 #: rows whose functions are in memory at a time
@@ -34,7 +35,7 @@ class Inducing(NamedTuple):
 
     @classmethod
     def at(cls, points: Array, sd: float, lengthscale: Array, nu: float) -> Inducing:
-        root, _ = jittered_cholesky(sd**2 * correlation(points, points, lengthscale, nu))
+        root, _ = jittered_cholesky(sd**2 * _correlation(points, points, lengthscale, nu))
         return cls(points, root, sd, lengthscale, nu)
 
     @property
@@ -43,7 +44,7 @@ class Inducing(NamedTuple):
 
     def functions(self, x: Array) -> Array:
         """K(x, U) L^-T, (n, M): the functions of white coefficients w, u = L w."""
-        cross = self.sd**2 * correlation(self.points, x, self.lengthscale, self.nu)
+        cross = self.sd**2 * _correlation(self.points, x, self.lengthscale, self.nu)
         return np.asarray(solve_triangular(self.root, cross, lower=True, check_finite=False).T)
 
     def unsaid(self, functions: Array) -> Array:
@@ -53,7 +54,7 @@ class Inducing(NamedTuple):
     def unsaid_covariance(self, x: Array) -> Array:
         """The covariance of b - K(x, U) K^-1 u at x, (n, n): r, but for its independence."""
         functions = self.functions(x)
-        return np.asarray(self.sd**2 * correlation(x, x, self.lengthscale, self.nu) - functions @ functions.T)
+        return np.asarray(self.sd**2 * _correlation(x, x, self.lengthscale, self.nu) - functions @ functions.T)
 
     def sums(self, x: Array, weight: Array, values: Array) -> Sums:
         """One pass over the rows x (n, d), weight (n,), values (n, c); rows of weight 0 count for nothing."""
@@ -69,6 +70,11 @@ class Inducing(NamedTuple):
             mixed += weighted.T @ V
             own += (V * each[:, None]).T @ V
         return Sums(functions, mixed, own)
+
+
+def _correlation(a: Array, b: Array, lengthscale: Array, nu: float) -> Array:
+    """k between the rows of a (m, d) and b (n, d), without an array for every input."""
+    return radial_correlation(cdist(a / lengthscale, b / lengthscale, "sqeuclidean"), nu)
 
 
 def spread_points(x: Array, lengthscale: Array, most: int) -> IntArray:

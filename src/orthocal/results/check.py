@@ -16,6 +16,7 @@ from .emulated import emulator_findings
 from .file_words import for_a_file
 from .mixing import ESS_LIMIT, mixing
 from .notes import Notes
+from .open_directions import open_finding
 from .outcome_findings import errors_in_x, impossible_observations
 from .outputs import output_findings
 from .prior_conflict import conflict, in_conflict
@@ -155,6 +156,9 @@ def _sensitivity(record: Record, notes: Notes) -> Iterator[Finding]:
             advice = "take theta from a projected method, or from OGP or PCAL"
             yield Finding("note", "identifiability", message, advice)
         return
+    if notes.open_directions[0]:
+        yield open_finding(*notes.open_directions)
+        return
     if weakest > 0.1:
         yield Finding("fine", "parameters", "their effects on the simulator can be told apart")
         return
@@ -171,7 +175,7 @@ def _quadrature(record: Record, notes: Notes) -> Iterator[Finding]:
     if error is None:
         return
     nodes = len(record.constant("nodes"))
-    message = f"integrals over the domain with {nodes} nodes: half as many change them by {error:.1g} (relative)"
+    message = f"integrals over the domain with {nodes} nodes: their relative error is at most about {error:.1g}"
     if error < QUADRATURE_LIMIT:
         yield Finding("fine", "quadrature", message)
     else:

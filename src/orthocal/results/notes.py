@@ -38,6 +38,8 @@ class Notes(RunNotes):
         noise was given it.
     outside_runs_x
         Shares of the rows and of the domain whose x an emulator's runs have no points near to; None where unknown.
+    open_directions
+        Combinations of the parameters that the simulator does not answer to, and those that it answers to instead.
     on_bound
         Parameters whose best fit lies on a bound.
     misfit
@@ -66,6 +68,7 @@ class Notes(RunNotes):
     row_error: float | None = None
     gradient_kind: GradientKind = GradientKind.DIFFERENCE
     weakest_sensitivity: float | None = None
+    open_directions: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     curvature_factors: tuple[float, ...] | None = None
     outside_runs: float | None = None
     emulator_sd: float | None = None
@@ -103,6 +106,9 @@ class Notes(RunNotes):
         known = {one.name: stored[one.name] for one in fields(cls) if one.name in stored}
         known["noise_remarks"] = tuple(Finding(*one) for one in known.get("noise_remarks", ()))
         lists = "bias", "curvature_factors", "on_bound", "noise_freedom", "rivals", "prior_tails", "outside_runs_x"
+        if "open_directions" in known:
+            first, second = known["open_directions"]
+            known["open_directions"] = tuple(first), tuple(second)
         for name in lists:
             if known.get(name) is not None:
                 known[name] = tuple(known[name])

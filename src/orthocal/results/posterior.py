@@ -191,6 +191,7 @@ class Posterior:
             self.data["log_likelihood"] = xr.DataTree(likelihood_group(self.record))
         return self.data["log_likelihood"].to_dataset()
 
+    @one_blas_thread()
     def loo(self) -> Loo:
         """Leave-one-out by Pareto-smoothed importance sampling: how well each row is predicted from the others.
 
@@ -218,6 +219,7 @@ class Posterior:
         bias, real = (found[name].values for name in ("bias", "mean"))
         return domain_squares(bias, real, self.record.constant("node_weights"))
 
+    @one_blas_thread()
     def check(self) -> Findings:
         """What is fine, what is not, and what to do, in plain words; false where there is a problem."""
         return findings(self.record)
