@@ -142,3 +142,17 @@ def test_a_chain_on_cells_goes_on_bit_for_bit(tmp_path):
     for draws in (5, 12):
         longer = oc.calibrate(given, method, draws=draws, checkpoint=tmp_path / "run.ckpt", **lengths)
     assert np.array_equal(longer.theta, whole.theta)
+
+
+@pytest.mark.parametrize("prior", [oc.bias.SoftBART(trees=5), oc.bias.BMARS()], ids=["softbart", "bmars"])
+def test_draws_without_room_at_the_data_are_made_again(prior):
+    """Values at the data from what predictions need: those that were drawn."""
+    given = problem(n=300)
+    bias, linear = fitted_bias(prior, given, given.rule.nodes), Linear.of(given)
+    found = [gibbs_draws(given, Plan(6, 5, generators(2), keep=keep), bias, linear) for keep in (10**9, 10**4)]
+    rows = np.array([0, 3, 11])
+    np.testing.assert_allclose(found[0].at_data(rows), found[1].at_data(rows), atol=1e-8)
+    np.testing.assert_allclose(found[0].moved, found[1].moved, rtol=1e-10)
+    left = given.whiten(given.complete_y - given.fit) - found[0].at_data(rows)
+    expected = np.einsum("snk,nkl,snl->s", left, given.noise.precision, left)
+    np.testing.assert_allclose(found[1].square[rows], expected)

@@ -57,3 +57,8 @@ def padded_ends(records: list[Array]) -> list[Array]:
     """Records (c, l, ...) filled up with zeros to the longest l."""
     longest = max(record.shape[1] for record in records)
     return [np.pad(one, [(0, 0), (0, longest - one.shape[1])] + [(0, 0)] * (one.ndim - 2)) for one in records]
+
+
+def stacked_records(records: list[dict[str, Array]]) -> dict[str, list[Array]]:
+    """Name -> the records of all draws, filled up to the longest."""
+    return {name: padded_ends([one[name] for one in records]) for name in records[0]}

@@ -13,8 +13,9 @@ from ..problem.domain import Box
 from ..problem.fine_rule import FineRule, SobolRule
 from ..problem.problem import Problem
 
-#: observations from which on a draw of the bias is rougher, in units of the posterior's width, than the nodes of one
-#: input (200) and of more than two (256) allow
+#: observations from which on a bias is integrated at finer nodes in any number of inputs. With b at 256 nodes in three
+#: inputs theta would be 12 % wider at 2000 points and 30 % at 10 000, with ESS 150 and 17 of 1200 in place of 800 and
+#: 1000; in one input 200 nodes leave 1 to 2 %
 LARGE = 2000
 #: Gauss–Legendre nodes an input for functions without a grid of their own, by the number of inputs
 FINE_NODES = {1: 1000, 2: 60}

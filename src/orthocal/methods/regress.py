@@ -9,15 +9,15 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from ..arrays import Array, IntArray, matrix_root
-from ..bias.base import BiasSampler
+from ..bias.base import SAMPLERS, BiasSampler
 from ..bias.outcomes import OutcomesBias, OutcomesState
 from ..errors import IdentifiabilityError
 from ..kernels.warmup import Changing, run_chains
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from .base import Plan
-from .covariance import padded_ends
-from .fine_nodes import Integrals
+from .covariance import stacked_records
+from .fine_nodes import Integrals, of_outcome
 from .noise_sample import NoiseSampler
 
 #: a prior that changes the log density by less than this within a sd of theta is left to the importance weights
@@ -289,7 +289,8 @@ def gibbs_draws(
 class _GibbsDraw(NamedTuple):
     """b at data and nodes (c, n + m, q), beta (c, p), the noise's precision if sampled, and what predictions need.
 
-    ``missed`` (c, q) is what the square of b has beyond the nodes.
+    ``missed`` (c, q) is what the square of b has beyond the nodes. Where b at the data is made again, it is left out,
+    and ``square`` (c,) is that of what is left of them.
     """
 
     values: Array
@@ -297,6 +298,7 @@ class _GibbsDraw(NamedTuple):
     precision: Array | None
     records: dict[str, Array]
     missed: Array | None
+    square: Array | None
 
 
 class _Gibbs(Changing):
@@ -308,6 +310,9 @@ class _Gibbs(Changing):
         self._problem, self._plan, self._bias, self._linear = problem, plan, bias, linear
         self._integrals = integrals
         self._residual = problem.whiten(problem.complete_y - problem.fit)
+        # where not all draws have room at the data, those of our priors are made again from what predictions need
+        ours = not bias.gaussian and all(str(one.settings().get("kind")) in SAMPLERS for one in bias.samplers)
+        self._again = ours and plan.kept(problem.unmerged.data.y.size) is not None
         noise = problem.noise
         self._noise = NoiseSampler(noise) if noise.source is NoiseSource.SAMPLED else None
         chains = len(plan.rngs)
@@ -334,12 +339,16 @@ class _Gibbs(Changing):
 
     def kept(self) -> _GibbsDraw:
         assert self._state is not None
-        values, missed, records = self._values, None, self._bias.records(self._state)
+        records, missed, square = self._bias.records(self._state), None, None
+        at_data, at_nodes = np.split(self._values, [self._problem.data.n], axis=1)
         if self._integrals is not None:
-            at_data, drawn = np.split(values, [self._problem.data.n], axis=1)
-            at_nodes, missed = self._integrals.at_nodes(drawn, records)
-            values = np.concatenate([at_data, at_nodes], axis=1)
-        return _GibbsDraw(values, self._beta, self._precision, records, missed)
+            at_nodes, missed = self._integrals.at_nodes(at_nodes, records)
+        if self._again:
+            left = self._residual - np.einsum("nkp,cp->cnk", self._linear.at_data, self._beta) - at_data
+            square = np.einsum("cnk,nkl,cnl->c", left, self._problem.noise.precision, left, optimize=True)
+            at_data = at_data[:, :0]
+        values = np.concatenate([at_data, at_nodes], axis=1)
+        return _GibbsDraw(values, self._beta, self._precision, records, missed, square)
 
     def _drawn_beta(self, left: Array) -> Array:
         """beta ~ N(B^-1 G'P r, B^-1), B = G'P G, for r (c, n, q)."""
@@ -355,22 +364,33 @@ class _Gibbs(Changing):
         return np.asarray(np.linalg.solve(lower.swapaxes(1, 2), (half + normal)[..., None])[..., 0])
 
     def finished(self, kept: list[_GibbsDraw]) -> Regressed:
-        values, beta, precision, each, missed = zip(*kept, strict=True)
+        values, beta, precision, each, missed, square = zip(*kept, strict=True)
         records = {name: np.stack(part, axis=1) for name, part in stacked_records(list(each)).items()}
         drawn = None if self._noise is None else np.stack(precision, axis=1)
+        shown = self._linear._replace(at_data=self._linear.at_data[:0]) if self._again else self._linear
         free = Regressed.of(
-            self._linear, np.stack(values, axis=1), np.stack(beta, axis=1), records, self._bias.samplers, {}, drawn
+            shown, np.stack(values, axis=1), np.stack(beta, axis=1), records, self._bias.samplers, {}, drawn
         )
+        if self._again:
+            free = free._replace(at_data=self._made_again(free))
+        if self._again and self._noise is None:
+            free = free._replace(square=by_chain(np.stack(square, axis=1)))
         if self._integrals is not None:
             free = free._replace(missed_square=by_chain(np.stack(missed, axis=1)))
         return with_prior(self._linear, free, self._plan.rngs)
+
+    def _made_again(self, free: Regressed) -> Callable[[IntArray], Array]:
+        """G beta + b at the data, from what predictions need of the draws."""
+        x, G, rng = self._problem.data.x, self._linear.at_data, np.random.default_rng(0)
+
+        def at_data(rows: IntArray) -> Array:
+            records = {name: values[rows] for name, values in free.records.items()}
+            drawn = [one.predict(rng, of_outcome(records, k), x) for k, one in enumerate(free.samplers)]
+            return np.asarray(np.einsum("nkp,sp->snk", G, free.beta[rows]) + np.stack(drawn, axis=-1))
+
+        return at_data
 
 
 def by_chain(values: Array) -> Array:
     """(c, s, ...) as (c s, ...), chain after chain."""
     return np.asarray(values.reshape(-1, *values.shape[2:]))
-
-
-def stacked_records(records: list[dict[str, Array]]) -> dict[str, list[Array]]:
-    """Name -> the records of all draws, filled up to the longest."""
-    return {name: padded_ends([one[name] for one in records]) for name in records[0]}

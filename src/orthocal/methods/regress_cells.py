@@ -23,8 +23,9 @@ from ..kernels.warmup import Changing, run_chains
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from .base import Plan
+from .covariance import stacked_records
 from .fine_nodes import LARGE, Integrals, of_outcome
-from .regress import Linear, Regressed, by_chain, check_determined, stacked_records, with_prior
+from .regress import Linear, Regressed, by_chain, check_determined, with_prior
 
 
 class CellData(NamedTuple):
