@@ -190,13 +190,16 @@ class GPSampler:
         self._rows = np.concatenate([at_data, at_nodes])
         self._n = len(x)
         self._root, self.jitter = jittered_cholesky(self._prior(self._points, self._points))
-        data_root = self._root[at_data]
+
+    @cached_property
+    def _posterior(self) -> tuple[Array, Array]:
+        """Gain and factor: b at the distinct points = gain z + factor e. Predictions need neither."""
+        data_root, noise_var = self._root[self._rows[: self._n]], self._noise_var
         precision = data_root.T @ (data_root / noise_var[:, None])
         precision[np.diag_indices_from(precision)] += 1.0
         lower = cholesky(precision, lower=True)
-        # b at the distinct points = gain z + factor e
-        self._gain = self._root @ cho_solve((lower, True), (data_root / noise_var[:, None]).T)
-        self._factor = solve_triangular(lower, self._root.T, lower=True).T
+        gain = self._root @ cho_solve((lower, True), (data_root / noise_var[:, None]).T)
+        return gain, solve_triangular(lower, self._root.T, lower=True).T
 
     def draw(
         self,
@@ -207,7 +210,8 @@ class GPSampler:
     ) -> tuple[Array, Array]:
         normal = np.array([rng.standard_normal(len(self._points)) for rng in rngs])
         if noise_scale is None:
-            values = residual @ self._gain.T + normal @ self._factor.T
+            gain, factor = self._posterior
+            values = residual @ gain.T + normal @ factor.T
         else:
             spectrum, information, root = self._spectral
             precision = 1 + spectrum**2 / noise_scale[:, None]
@@ -248,7 +252,7 @@ class GPSampler:
 
     def covariance_factor(self) -> Array:
         """F (n + m, r) with F F' = Cov(b | y) at data and nodes."""
-        return np.asarray(self._factor[self._rows])
+        return np.asarray(self._posterior[1][self._rows])
 
     def extended(self, values: Array, x_new: Array) -> Array:
         """E(b(x_new) | b = values at data and nodes (n + m, ...)): how a direction of the bias goes on elsewhere."""

@@ -31,9 +31,8 @@ function_cache: Any = FunctionCache
 #: called by compiled code only
 part = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 #: loops over data in which sums may be reordered, so that the compiler makes vector instructions of them: at n = 10000
-#: that is five times as fast; infinities stay what they are. Inlined, because of a function that several entries call
-#: LLVM keeps one of several compilations: which one differs between a process that compiles and one that loads, and
-#: where sums may be reordered, so do the last digits
+#: that is five times as fast; infinities stay what they are. Inlined: where several entries shared such a function, the
+#: last digits of the galaxy's orbits differed between a process that compiled it and one that loaded it
 vector_part = njit(
     no_cpython_wrapper=True,
     no_cfunc_wrapper=True,
