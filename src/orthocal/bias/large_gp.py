@@ -202,7 +202,7 @@ def _remarks(findings: dict[str, Any]) -> Iterator[Finding]:
     yield Finding("fine", "bias prior", ", ".join(parts))
     for what, number, key, advice in (
         ("functions", findings.get("functions"), "moved", "give a longer lengthscale, oc.bias.GP(lengthscale=...)"),
-        ("nodes of the bias", findings.get("nodes"), "nodes_moved", "give more nodes, oc.Box(..., nodes=...)"),
+        ("nodes of the bias", findings.get("nodes"), "nodes_moved", "take more nodes: oc.Box(lower, upper, nodes=...)"),
     ):
         moved = findings.get(key)
         if moved is None:
