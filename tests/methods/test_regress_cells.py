@@ -156,3 +156,12 @@ def test_draws_without_room_at_the_data_are_made_again(prior):
     left = given.whiten(given.complete_y - given.fit) - found[0].at_data(rows)
     expected = np.einsum("snk,nkl,snl->s", left, given.noise.precision, left)
     np.testing.assert_allclose(found[1].square[rows], expected)
+
+
+def test_check_says_how_well_the_bias_was_integrated():
+    for d, words in (
+        (2, "integrals of the bias are exact"),
+        (3, "integrals of the bias with 16384 nodes: half of them"),
+    ):
+        posterior = oc.calibrate(problem(d=d), oc.methods.Joint(BART), draws=25, seed=1, progress=False)
+        assert words in str(posterior.check())

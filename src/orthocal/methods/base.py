@@ -66,6 +66,9 @@ class RunNotes:
         Findings of the bias samplers, one an outcome, as what JSON can store.
     maxima
         Share of the draws that were left out because the loss was stationary there, but not least.
+    bias_nodes, bias_nodes_moved
+        Nodes at which the bias was integrated, where these are not the domain's, 0 where that was exact; and what half
+        of them would move theta by, in posterior sds.
     pareto_k, weighted_draws
         Of importance weights for the prior of theta: their Pareto shape, and how many draws they are worth.
     impossible
@@ -79,6 +82,8 @@ class RunNotes:
     theta_memory: float | None = None
     bias: tuple[dict[str, Any], ...] = ()
     maxima: float | None = None
+    bias_nodes: int | None = None
+    bias_nodes_moved: float | None = None
     pareto_k: float | None = None
     weighted_draws: float | None = None
     impossible: float = 0.0

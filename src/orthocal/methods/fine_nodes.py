@@ -23,6 +23,8 @@ FINE_NODES = {1: 1000, 2: 60}
 FINE_SOBOL = 2**14
 #: cells of a grid that integrals are taken over, at most; trees with the usual 100 cuts have 10201 in two inputs
 MOST_CELLS = 2**16
+#: draws that tell the error of the nodes
+LOOKED_AT = 40
 
 
 class Integrals(Protocol):
@@ -87,6 +89,44 @@ def fine_integrals(problem: Problem, samplers: Sequence[BiasSampler]) -> Integra
         return None
     rule = bias_nodes(problem, FINE_NODES.get(d, FINE_SOBOL)).rule
     return None if rule is None else NodeIntegrals(rule)
+
+
+class Integrated(NamedTuple):
+    """At how many nodes the bias was integrated, 0 where that was exact, and what half of them would move theta by.
+
+    ``moved`` is in posterior sds, the root mean square over draws, at most over the parameters.
+    """
+
+    nodes: int
+    moved: float | None
+
+
+def integrated(
+    problem: Problem, integrals: Integrals, samplers: Sequence[BiasSampler], records: dict[str, Array], moved: Array
+) -> Integrated:
+    """What the nodes leave of the integrals, from some of the recorded draws; ``moved`` (s, p) are those of theta."""
+    if not isinstance(integrals, NodeIntegrals):
+        return Integrated(0, None)
+    count, d = len(integrals.nodes), problem.data.d
+    half = bias_nodes(problem, round((count / 2) ** (1 / d)) if d <= 2 else count // 2)
+    if half.rule is None or len(half.nodes) >= count:
+        return Integrated(count, None)
+    some = np.linspace(0, len(moved) - 1, min(LOOKED_AT, len(moved))).round().astype(np.intp)
+    rng = np.random.default_rng(0)
+
+    def coefficients(nodes: BiasNodes) -> Array:
+        each = [
+            sampler.predict(rng, {name: own[some] for name, own in of_outcome(records, k).items()}, nodes.nodes)
+            for k, sampler in enumerate(samplers)
+        ]
+        values = nodes.down(np.stack(each, axis=-1))
+        image = np.einsum("m,kl,mlp->mkp", problem.rule.weights, problem.metric, problem.gradient_at_nodes)
+        eta = values.reshape(len(values), -1) @ image.reshape(-1, image.shape[2])
+        return np.asarray(np.linalg.lstsq(problem.sensitivity.gram, eta.T, rcond=None)[0].T)
+
+    apart = coefficients(BiasNodes(integrals.nodes, integrals.rule)) - coefficients(half)
+    sd = moved.std(axis=0)
+    return Integrated(count, float(np.max(np.sqrt(np.mean(apart**2, axis=0)) / np.where(sd > 0, sd, np.inf))))
 
 
 def of_outcome(records: dict[str, Array], k: int) -> dict[str, Array]:

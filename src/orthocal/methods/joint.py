@@ -28,6 +28,7 @@ from .at_data import AtData, at_data
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .closest import Closest, closest
 from .determined import determined_part, outside_support, with_open_directions
+from .fine_nodes import integrated
 from .fitted import fitted_bias, with_integrals
 from .group_noise import noise_sampler
 from .objective import Held
@@ -102,7 +103,10 @@ class Joint(ListedMethod):
                 return noise_draws(problem, plan, bias, linear)
         bias, integrals = with_integrals(self.bias, problem, bias)
         on_cells = cells_draws(problem, plan, bias, linear, integrals)
-        return gibbs_draws(problem, plan, bias, linear, integrals) if on_cells is None else on_cells
+        drawn = gibbs_draws(problem, plan, bias, linear, integrals) if on_cells is None else on_cells
+        if integrals is None or linear.basis is not None:
+            return drawn
+        return drawn._replace(integrated=integrated(problem, integrals, drawn.samplers, drawn.records, drawn.moved))
 
     def projected(
         self, problem: Problem, real: Array, spread: Array, at_data: bool = True, held: Held | None = None
@@ -193,6 +197,8 @@ def _finished(
         **noise,
         notes=RunNotes(
             bias=tuple(sampler.findings() for sampler in regressed.samplers),
+            bias_nodes=None if regressed.integrated is None else regressed.integrated.nodes,
+            bias_nodes_moved=None if regressed.integrated is None else regressed.integrated.moved,
             pareto_k=weights.pareto_k,
             weighted_draws=weights.effective,
             impossible=weights.impossible,

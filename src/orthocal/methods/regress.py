@@ -17,7 +17,7 @@ from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from .base import Plan
 from .covariance import stacked_records
-from .fine_nodes import Integrals, of_outcome
+from .fine_nodes import Integrals, Integrated, of_outcome
 from .noise_sample import NoiseSampler
 
 #: a prior that changes the log density by less than this within a sd of theta is left to the importance weights
@@ -107,6 +107,8 @@ class Regressed(NamedTuple):
         The square of what is left of the data, in units of the noise, (s,), where that is known without ``at_data``.
     missed_square
         ∫ b² dP_x less that of b at the nodes, (s, q), where b was integrated at finer ones.
+    integrated
+        How well it was.
     """
 
     at_data: Callable[[IntArray], Array]
@@ -121,6 +123,7 @@ class Regressed(NamedTuple):
     noise_precision: Array | None = None
     square: Array | None = None
     missed_square: Array | None = None
+    integrated: Integrated | None = None
 
     @classmethod
     def of(

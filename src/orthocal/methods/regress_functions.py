@@ -42,7 +42,7 @@ LEAST_A_LENGTH = 1.5
 MOST_GRID_INPUTS = 3
 INDUCING = 1_000
 #: nodes of the bias, an input or in all, that are tried one after the other
-NODES = {1: (200, 400, 800), 2: (30, 60, 120), 3: (2**12, 2**13, 2**14, 2**15)}
+NODES = {1: (200, 400, 800), 2: (42, 60, 85, 120), 3: (2**12, 2**13, 2**14, 2**15)}
 
 
 class Part(NamedTuple):

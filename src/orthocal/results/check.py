@@ -11,6 +11,7 @@ from ..findings import Finding, Findings, Level
 from ..methods.base import KINDS
 from ..problem.noise import NoiseSource
 from ..projection import ProjectionKind
+from .bias_size import bias_integrals
 from .coverage import domain_findings
 from .emulated import emulator_findings
 from .file_words import for_a_file
@@ -59,6 +60,7 @@ def findings(record: Record) -> Findings:
         _maxima,
         _sensitivity,
         _quadrature,
+        bias_integrals,
         _minima,
         mixing,
         kept_draws,
