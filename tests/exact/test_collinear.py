@@ -156,6 +156,7 @@ def test_a_parameter_without_effect_is_refused_beside_collinear_ones():
         oc.calibrate(problem, "gp", draws=10, progress=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2])
 def test_large_data_leave_it_to_the_prior_too(d):
     rng = np.random.default_rng(9)

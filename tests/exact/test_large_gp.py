@@ -98,6 +98,7 @@ def test_a_grid_has_the_law_of_the_process(d, nu, length, gap, prior):
     assert posterior.record.notes.bias[0]["form"] == "values on a grid"
 
 
+@pytest.mark.slow
 def test_as_many_inducing_points_as_data_have_the_law_of_the_process():
     x, y, noise_sd = data_set(250, 4)
     domain = oc.Box(np.zeros(4), np.ones(4), nodes=1024)

@@ -53,6 +53,7 @@ def test_the_search_ends_where_many_starts_have_come_to_one_place():
     assert many.simulator.calls < few.simulator.calls + 60
 
 
+@pytest.mark.slow
 def test_many_parameters_of_a_simulator_in_jax():
     jax = pytest.importorskip("jax", reason="needs jax, the extra jax")
     p = 30

@@ -35,6 +35,7 @@ def parts(problem):
     return problem.theta_tilde, problem.merged.data.n
 
 
+@pytest.mark.slow
 def test_one_repeated_x_of_a_million_is_merged(million):
     x, y = million
     x = x.copy()
@@ -45,6 +46,7 @@ def test_one_repeated_x_of_a_million_is_merged(million):
     assert rows == MILLION - 1
 
 
+@pytest.mark.slow
 def test_a_million_rows_at_a_few_places_are_those_places(million):
     x, y = million
     x = np.round(x * 20) / 20
@@ -81,6 +83,7 @@ def test_a_hundred_missing_values_of_a_million_are_left_out(million):
         oc.Problem(x, y, simulator, PRIORS, noise_cov=0.01)
 
 
+@pytest.mark.slow
 def test_errors_of_a_million_points_are_checked_at_once(million):
     x, y = million
     error = 0.1 * (1 + x[:, 0])

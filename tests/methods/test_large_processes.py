@@ -36,6 +36,7 @@ def form(posterior):
     return posterior.record.notes.bias[0].get("form")
 
 
+@pytest.mark.slow
 def test_the_form_goes_by_the_number_of_points_and_inputs():
     assert form(fit(problem(300), draws=25)) is None
     assert form(fit(problem(3500), draws=25)) == "exact along one input"
@@ -88,6 +89,7 @@ def test_check_says_what_was_done_and_how_good_it_is():
     assert "nodes of the bias would move theta by" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2])
 def test_missing_cells_and_replicates_are_those_of_the_dense_form(d):
     given = problem(300, d, outcomes=2)
