@@ -166,9 +166,7 @@ def _finished(
         values = _of_kept(problem, plan, regressed, found.theta[rows], rows, kept)
     precision, shift = regressed.noise_precision, regressed.shift
     noise = dict[str, Any]() if precision is None else noise_sampler(problem.noise).fields(by_chain(precision))
-    # whitened outcomes have samplers of their own: what is missed of two of them has nothing in common
-    square = regressed.missed_square
-    missed = 0.0 if square is None else square @ (problem.noise.unwhitener**2).T
+    missed = _missed(problem, regressed)
     share = {"on_bound": found.on_bound, "stuck": found.stuck, "elsewhere": found.elsewhere}
     return Draws(
         theta=by_chain(found.theta),
@@ -204,6 +202,15 @@ def _finished(
             impossible=weights.impossible,
         ),
     )
+
+
+def _missed(problem: Problem, regressed: Regressed) -> Array | float:
+    """What ∫ b² has beyond the nodes, in the outcomes' units, (s, q).
+
+    Whitened outcomes have samplers of their own: what is missed of two of them has nothing in common.
+    """
+    square = regressed.missed_square
+    return 0.0 if square is None else np.asarray(square @ (problem.noise.unwhitener**2).T)
 
 
 def _squares(problem: Problem, regressed: Regressed) -> Array:
