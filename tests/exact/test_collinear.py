@@ -57,7 +57,9 @@ def drawn(problem, method, draws=2000, **given):
 GAUSSIAN = oc.methods.Joint(oc.bias.GP(nu=1.5, sd=SD, lengthscale=LENGTH))
 
 
-@pytest.mark.parametrize("angle", [0.0, 1e-7, 1e-5, 1e-4, 1e-2])
+@pytest.mark.parametrize(
+    "angle", [0.0, 1e-5, *(pytest.param(one, marks=pytest.mark.slow) for one in (1e-7, 1e-4, 1e-2))]
+)
 def test_collinear_parameters_have_the_law_of_the_linear_model(angle):
     x, y = field_data()
     problem = oc.Problem(x, y, simulator(angle), PRIORS, oc.Box(0, 1), noise_cov=NOISE_VAR)
@@ -77,6 +79,7 @@ def test_collinear_parameters_have_the_law_of_the_linear_model(angle):
     assert posterior.data["sample_stats"]["orthogonality_error"].values.max() < 1e-4
 
 
+@pytest.mark.slow
 def test_data_decide_about_nearly_collinear_parameters_where_they_can():
     """At an angle of 1e-4 the difference of a and b moves f by 1e-4: noise of 2e-6 sees that."""
     rng = np.random.default_rng(5)
@@ -91,7 +94,7 @@ def test_data_decide_about_nearly_collinear_parameters_where_they_can():
     assert theta.mean(axis=0) == pytest.approx([1.3, -0.4, 0.2], abs=0.05)
 
 
-@pytest.mark.parametrize("method", ["bmars", "bart"])
+@pytest.mark.parametrize("method", ["bmars", pytest.param("bart", marks=pytest.mark.slow)])
 def test_other_priors_of_the_bias_leave_the_same_to_the_prior(method):
     """Given the sum s, a is N(1 + .2 (s - 1), .2) whatever the bias is."""
     x, y = field_data()
@@ -103,6 +106,7 @@ def test_other_priors_of_the_bias_leave_the_same_to_the_prior(method):
     assert left.std() == pytest.approx(np.sqrt(0.2), rel=4 / np.sqrt(4000))
 
 
+@pytest.mark.slow
 def test_uniform_priors_are_kept_along_a_valley():
     """Given a + b = s, a - b is uniform between the ends that the support leaves."""
     x, _ = field_data()
@@ -117,6 +121,7 @@ def test_uniform_priors_are_kept_along_a_valley():
     assert stats.kstest(share, stats.uniform(-1, 2).cdf).statistic < 0.025
 
 
+@pytest.mark.slow
 def test_a_product_has_its_prior_along_the_curve_of_equal_products():
     """a and b uniform and a b = c: a has a density of 1 / a between its ends, E a = 1 / log 3."""
     x, _ = field_data()

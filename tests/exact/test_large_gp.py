@@ -73,10 +73,10 @@ def differences(posterior, centre, covariance):
     ("d", "nu", "length", "gap"),
     [
         (1, np.inf, 0.2, False),
-        (2, 1.5, 0.25, False),
+        pytest.param(2, 1.5, 0.25, False, marks=pytest.mark.slow),
         (2, 1.5, 0.25, True),
-        (2, 2.5, 1.5, True),
-        (2, np.inf, 0.4, False),
+        pytest.param(2, 2.5, 1.5, True, marks=pytest.mark.slow),
+        pytest.param(2, np.inf, 0.4, False, marks=pytest.mark.slow),
     ],
 )
 def test_a_grid_has_the_law_of_the_process(d, nu, length, gap, prior):
@@ -115,6 +115,7 @@ def test_as_many_inducing_points_as_data_have_the_law_of_the_process():
     assert posterior.record.notes.bias[0]["form"] == "values at inducing points"
 
 
+@pytest.mark.slow
 def test_too_few_functions_would_be_seen(monkeypatch):
     """A negative control: a grid as coarse as the length-scale is off, and says that it is."""
     monkeypatch.setattr("orthocal.methods.regress_functions.A_LENGTH", {1.5: 1.6})

@@ -61,7 +61,7 @@ def test_a_nonlinear_simulator_has_the_posterior_of_the_dense_form(d, nu):
     assert np.abs((means[0] - means[1]) / spread).max() < 4.5 * np.sqrt(2 / count) + 0.1
 
 
-@pytest.mark.parametrize("d", [1, 2, 4])
+@pytest.mark.parametrize("d", [1, 2, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_file_predicts_as_the_posterior_does(d, tmp_path):
     posterior = fit(problem(300, d), draws=50, form="large")
     again = oc.load(posterior.save(tmp_path / "fit.nc"), simulator=lambda x, theta: simulator(x, theta)[:, None])
@@ -71,6 +71,7 @@ def test_a_file_predicts_as_the_posterior_does(d, tmp_path):
         np.testing.assert_allclose(one[name], other[name], rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2])
 def test_predictions_at_the_data_are_the_draws_at_the_data(d):
     given = problem(300, d)
@@ -83,7 +84,7 @@ def test_predictions_at_the_data_are_the_draws_at_the_data(d):
 
 
 def test_check_says_what_was_done_and_how_good_it_is():
-    text = str(fit(problem(3500, d=2), draws=250).check())
+    text = str(fit(problem(400, d=2), draws=50, form="large").check())
     assert "large data: the Gaussian process is computed in one pass, values on a grid" in text
     assert "functions would move theta by" in text
     assert "nodes of the bias would move theta by" in text
@@ -122,6 +123,7 @@ def test_what_cannot_be_had_is_a_sentence():
         oc.calibrate(problem(10_001), "pgp", draws=4, progress=False)
 
 
+@pytest.mark.slow
 def test_an_input_that_does_not_vary_and_one_repeated_point():
     rng = np.random.default_rng(0)
     x = np.column_stack([rng.random(3200), np.full(3200, 0.5)])

@@ -30,7 +30,8 @@ def calibrated(p, n, simulator, **given):
     return truth, problem, posterior
 
 
-@pytest.mark.parametrize("p", [20, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("p", [20, 50])
 def test_many_parameters_in_one_input_with_the_usual_nodes(p):
     truth, problem, posterior = calibrated(p, 400, lambda x, t: waves(x, p) @ heights(t), starts=12)
     assert len(problem.minima) == 1

@@ -69,6 +69,7 @@ def test_a_million_equal_x_are_a_sentence_or_one_row(million):
     assert theta == pytest.approx([y.mean() / 0.4], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_hundred_missing_values_of_a_million_are_left_out(million):
     x, y = million
     y = y.copy()
