@@ -175,14 +175,18 @@ class InducingGP(LargeGP):
     def __init__(self, nu: float, scales: Scales, unit: float, points: Array) -> None:
         super().__init__(nu, scales, unit)
         self.process = Inducing.at(points, self.sd, self.lengthscale, nu)
+        self._known: tuple[Array, Array] | None = None
 
     def at(self, x: Array, values: Array, normal: Callable[[tuple[int, int]], Array]) -> Array:
-        found = normal((len(values), len(x)))
-        for start in range(0, len(x), BLOCK):
-            rows = slice(start, start + BLOCK)
-            functions = self.process.functions(x[rows])
-            found[:, rows] *= np.sqrt(self.process.unsaid(functions))
-            found[:, rows] += values @ functions.T
+        blocks = [slice(start, start + BLOCK) for start in range(0, len(x), BLOCK)]
+        # draws come one after the other, at the same points
+        if self._known is None or self._known[0] is not x:
+            parts = [self.process.unsaid(self.process.functions(x[rows])) for rows in blocks]
+            self._known = x, np.sqrt(np.concatenate(parts))
+        found = normal((len(values), len(x))) * self._known[1]
+        weights = self.process.weights(values)
+        for rows in blocks:
+            found[:, rows] += weights @ self.process.covariance(x[rows])
         return found
 
     def _own_settings(self) -> dict[str, Any]:

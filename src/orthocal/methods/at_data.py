@@ -23,6 +23,8 @@ LEVELS = (0.025, 0.5, 0.975)
 FEWEST = 100
 #: so many draws at least are looked at for these
 LOOKED_AT = 64
+#: numbers of draws that are made together
+TOGETHER = 4_000_000
 
 
 class AtData(NamedTuple):
@@ -51,17 +53,21 @@ class _Running:
 
 
 def at_data(
-    draw: Callable[[int], tuple[Array, Array]], kept: IntArray, chains: int, draws: int, shape: tuple[int, int]
+    draw: Callable[[IntArray], tuple[Array, Array]], kept: IntArray, chains: int, draws: int, shape: tuple[int, int]
 ) -> AtData:
-    """Model and bias (n, q) of one draw after the other: ``draw`` is given its number among all, chain after chain."""
+    """Model and bias of some draws: ``draw`` takes their numbers (k,), chain after chain, to these, (k, n, q) each."""
     stored = np.empty((2, chains, len(kept), *shape))
     running = {name: _Running(shape) for name in ("model", "bias", "mean")}
-    for number, place in progress_bar(list(_looked_at(kept, chains, draws)), "draws at the data"):
-        model, bias = draw(number)
-        if place is not None:
-            stored[0][place], stored[1][place] = model, bias
-        for name, values in (("model", model), ("bias", bias), ("mean", model + bias)):
-            running[name].add(values)
+    wanted = list(_looked_at(kept, chains, draws))
+    each = max(1, TOGETHER // (shape[0] * shape[1]))
+    for start in progress_bar(range(0, len(wanted), each), "draws at the data"):
+        some = wanted[start : start + each]
+        drawn = draw(np.array([number for number, _ in some], dtype=np.intp))
+        for (_, place), model, bias in zip(some, *drawn, strict=True):
+            if place is not None:
+                stored[0][place], stored[1][place] = model, bias
+            for name, values in (("model", model), ("bias", bias), ("mean", model + bias)):
+                running[name].add(values)
     statistics = {name: _statistics(one, None) for name, one in running.items()}
     if chains * len(kept) >= FEWEST:
         for name, values in (("model", stored[0]), ("bias", stored[1]), ("mean", stored.sum(axis=0))):

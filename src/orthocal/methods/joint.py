@@ -240,8 +240,8 @@ def _of_kept(
 ) -> AtData:
     """Model and bias at the data of the draws that are kept; ``theta`` (s, p) is that of ``rows`` (s,)."""
 
-    def draw(number: int) -> tuple[Array, Array]:
-        model = problem.simulator.evaluate(problem.data.x, theta[number])
-        return model, problem.fit + problem.unwhiten(regressed.at_data(rows[number : number + 1])[0]) - model
+    def draw(numbers: IntArray) -> tuple[Array, Array]:
+        model = problem.simulator.batch(problem.data.x, theta[numbers])
+        return model, problem.fit + problem.unwhiten(regressed.at_data(rows[numbers])) - model
 
     return at_data(draw, kept, len(plan.rngs), plan.draws, problem.fit.shape)

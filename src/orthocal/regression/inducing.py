@@ -44,8 +44,15 @@ class Inducing(NamedTuple):
 
     def functions(self, x: Array) -> Array:
         """K(x, U) L^-T, (n, M): the functions of white coefficients w, u = L w."""
-        cross = self.sd**2 * _correlation(self.points, x, self.lengthscale, self.nu)
-        return np.asarray(solve_triangular(self.root, cross, lower=True, check_finite=False).T)
+        return np.asarray(solve_triangular(self.root, self.covariance(x), lower=True, check_finite=False).T)
+
+    def covariance(self, x: Array) -> Array:
+        """K(U, x), (M, n)."""
+        return self.sd**2 * _correlation(self.points, x, self.lengthscale, self.nu)
+
+    def weights(self, white: Array) -> Array:
+        """K^-1 u of white coefficients (s, M), (s, M)."""
+        return np.asarray(solve_triangular(self.root, white.T, lower=True, trans=1, check_finite=False).T)
 
     def unsaid(self, functions: Array) -> Array:
         """The variance of r, (n,)."""
