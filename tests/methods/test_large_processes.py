@@ -102,6 +102,7 @@ def test_missing_cells_and_replicates_are_those_of_the_dense_form(d):
     assert np.abs(off).max() < 4.5 * np.sqrt(2 / 1000) + 0.05
 
 
+@pytest.mark.slow
 def test_what_cannot_be_had_is_a_sentence():
     with pytest.raises(InputError, match='take "estimate"'):
         fit(problem(300, noise_cov="sample"), form="large")

@@ -158,6 +158,7 @@ def test_draws_without_room_at_the_data_are_made_again(prior):
     np.testing.assert_allclose(found[1].square[rows], expected)
 
 
+@pytest.mark.slow
 def test_check_says_how_well_the_bias_was_integrated():
     for d, words in (
         (2, "integrals of the bias are exact"),

@@ -110,6 +110,7 @@ def test_many_outliers_of_large_data_are_found_in_few_rounds():
     assert (problem.noise.by_point[:, 0, 0] > 10 * problem.noise.cov[0, 0]).sum() == pytest.approx(40, abs=20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("power", [1, 2])
 def test_sliced_cells_integrate_as_counted_ones(d, power):
