@@ -24,7 +24,7 @@ FEWEST = 100
 #: so many draws at least are looked at for these
 LOOKED_AT = 64
 #: numbers of draws that are made together
-TOGETHER = 4_000_000
+TOGETHER = 1_000_000
 
 
 class AtData(NamedTuple):

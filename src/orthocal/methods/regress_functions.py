@@ -84,9 +84,9 @@ class Design(NamedTuple):
     mean: Array
 
     def moved_from(self, other: Design) -> float:
-        """How far theta's mean is from that of another design, in posterior sds, at most."""
-        mean, sd = self.theta
-        return float(np.max(np.abs(other.theta[0] - mean) / sd))
+        """How far theta's mean and sd are from those of another design, in posterior sds, at most."""
+        (mean, sd), (other_mean, other_sd) = self.theta, other.theta
+        return float(max(np.max(np.abs(other_mean - mean) / sd), np.max(np.abs(other_sd - sd) / sd)))
 
     @property
     def theta(self) -> tuple[Array, Array]:
