@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from threading import Event, Thread
 
@@ -133,30 +131,3 @@ def test_a_process_that_cannot_start_says_what_to_do(capfd):
         with pytest.raises(OrthocalError, match=r"ended \(code 1\) before it could start\. Do it otherwise"):
             workers.finished()
     assert "no number" in capfd.readouterr().err
-
-
-KILLED = """
-import os, signal, sys, threading, time
-from functools import partial
-import numpy as np
-from orthocal.execution.processes import ProcessWorkers
-from orthocal.execution.work import Work
-
-if __name__ == "__main__":
-    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGKILL)).start()
-    with ProcessWorkers(Work(partial(np.add, np.zeros(10**6))), 1) as workers:
-        workers.submit(1.0)
-        workers.finished()
-else:
-    # a process that loads for longer than the other lives
-    time.sleep(2.0)
-"""
-
-
-@pytest.mark.slow
-def test_a_parent_that_is_killed_while_a_process_loads(tmp_path):
-    """What the process does is more than a pipe holds, and only half of it has been sent."""
-    (tmp_path / "killed.py").write_text(KILLED)
-    run = subprocess.run([sys.executable, tmp_path / "killed.py"], capture_output=True, text=True, check=False)
-    assert run.returncode == -signal.SIGKILL
-    assert run.stderr == ""

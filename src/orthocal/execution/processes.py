@@ -85,11 +85,8 @@ class _Child(Generic[Task, Result]):
     def __init__(self, context: ForkContext | SpawnContext, work: Work[Task, Result]) -> None:
         self._work = work
         self.pipe, far = context.Pipe()
-        afresh = context.get_start_method() == "spawn"
-        # more than a pipe holds would be sent while it loads, and if this process is killed then, it prints a traceback
-        given = None if afresh else work.run
-        self._process = context.Process(target=_serve, args=(far, given), name="orthocal run")
-        if afresh:
+        self._process = context.Process(target=_serve, args=(far, work.run), name="orthocal run")
+        if context.get_start_method() == "spawn":
             # started with the first process otherwise, it would let signals through to that one
             resource_tracker.ensure_running()
         with warnings.catch_warnings():
@@ -100,16 +97,12 @@ class _Child(Generic[Task, Result]):
             try:
                 with _signals_held():
                     self._process.start()
-                    far.close()
-                    if afresh:
-                        # where it has died already, `receive` will find that out
-                        with suppress(OSError):
-                            self.pipe.send(work.run)
             except BaseException:
                 # nobody knows it yet, and so nobody else would end it
                 if self._process.pid is not None:
                     self._process.kill()
                 raise
+        far.close()
         self._ready, self.alive = False, True
         self.deadline: float | None = None
 
@@ -202,15 +195,8 @@ class _Child(Generic[Task, Result]):
             end_group(self._process.pid)
 
 
-def _serve(pipe: Connection, given: Callable[[Task], Result] | None) -> None:
-    """Of a process: do tasks until the pipe closes; what does them is the first that comes, where it is not given."""
-    try:
-        sent = pipe.recv_bytes() if given is None else b""
-    except (EOFError, OSError):
-        # the parent has gone
-        return
-    # errors of what it imports are its own
-    run = pickle.loads(sent) if given is None else given
+def _serve(pipe: Connection, run: Callable[[Task], Result]) -> None:
+    """Of a process: do tasks until the pipe closes."""
     # a group of its own: Ctrl-C is the parent's business, and a time-out can end all that a task has started
     os.setsid()
     for one, answer in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
