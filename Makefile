@@ -75,8 +75,9 @@ test-mutations: .venv/ready-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
 
+# a part of it: make bench ARGS="bart large_data"; its parts: make bench ARGS=--list
 bench: .venv/ready-bench
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/run.py $(ARGS)
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check .

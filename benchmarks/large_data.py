@@ -2,6 +2,7 @@
 
 python benchmarks/large_data.py               the table, beside the dense form at n = 3000
 python benchmarks/large_data.py agreement     the one-pass forms beside the dense one, n = 3000
+python benchmarks/large_data.py closed        the same in three inputs without draws: means and sds by formulas
 python benchmarks/large_data.py coverage 100  of theta* over 100 data sets with 20 000 points, two inputs
 """
 
@@ -16,12 +17,17 @@ import subprocess
 import sys
 from itertools import product
 from time import process_time
+from unittest.mock import patch
 
 import numpy as np
 from scipy import stats
+from scipy.linalg import cho_factor, cho_solve
+from scipy.spatial.distance import cdist
 
 import orthocal as oc
-from large_trees import THETA, bias, problem, simulator, theta_star
+from large_trees import THETA, bias, problem, simulator, theta_star, waves
+from orthocal.methods import regress_functions
+from orthocal.regression.gaussian_process import radial_correlation
 
 #: form, inputs, data
 CASES = (
@@ -97,6 +103,43 @@ def agreement() -> None:
             print(f"{d:2} {nu:4} {length:7} {gap!s:6} {figures} {both[0][1]:6.1f} {both[1][1]:8.1f}", flush=True)
 
 
+def dense_theta(given: oc.Problem, length: float, nu: float, sd: float) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and sd of theta = beta + lambda(b) for a dense process and flat beta, in closed form."""
+    x, nodes, y = given.data.x, given.rule.nodes, given.data.y[:, 0]
+
+    def cov(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return sd**2 * radial_correlation(cdist(a / length, b / length, "sqeuclidean"), nu)
+
+    G, weighted = waves(x), given.rule.weights[:, None] * waves(nodes)
+    C = np.linalg.solve(waves(nodes).T @ weighted, weighted.T)
+    S = cho_factor(cov(x, x) + 0.04 * np.eye(len(x)))
+    SG, across = cho_solve(S, G), C @ cov(nodes, x)
+    beta = np.linalg.solve(G.T @ SG, SG.T @ y)
+    turn = np.eye(2) - across @ SG
+    spread = turn @ np.linalg.solve(G.T @ SG, turn.T) + C @ cov(nodes, nodes) @ C.T - across @ cho_solve(S, across.T)
+    return beta + across @ cho_solve(S, y - G @ beta), np.sqrt(np.diag(spread))
+
+
+def closed() -> None:
+    """Of the form for large data mean and sd are those of the Gaussian that draws are made from."""
+    seen, drawn = [], regress_functions._drawn
+
+    def noted(problem, plan, linear, design):
+        seen.append(design)
+        return drawn(problem, plan, linear, design)
+
+    print("\n d   nu  length  gap    mean off           sd off            functions  large s")
+    with patch.object(regress_functions, "_drawn", noted):
+        for length, gap, nu in product((0.25, 0.8), (False, True), (1.5, 2.5)):
+            given = gappy(3_000, 3, gap, 512)
+            mean, sd = dense_theta(given, length, nu, 0.5)
+            _, seconds = fitted(given, 5, keep_mb=1, nu=nu, sd=0.5, lengthscale=length, form="large")
+            found, wide = seen[-1].theta
+            off, wider = (found + given.theta_tilde - mean) / sd, wide / sd - 1
+            figures = f"{off.round(3)!s:18} {wider.round(4)!s:18} {len(seen[-1].parts[0].sums.functions):8}"
+            print(f" 3 {nu:4} {length:7} {gap!s:6} {figures} {seconds:8.1f}", flush=True)
+
+
 def coverage(sets: int, n: int = 20_000) -> None:
     """How often the 95 % intervals hold theta*, two inputs."""
     inside = np.zeros(2, dtype=int)
@@ -113,4 +156,4 @@ if __name__ == "__main__":
     elif len(sys.argv) == 3:
         coverage(int(sys.argv[2]))
     else:
-        (agreement if sys.argv[1:] == ["agreement"] else table)()
+        {"agreement": agreement, "closed": closed}.get("".join(sys.argv[1:]), table)()

@@ -1,4 +1,9 @@
-"""Speed beside a peer, measured in one run on one core: CPU seconds and effective draws a CPU second."""
+"""Speed beside a peer, measured in one run on one core: CPU seconds and effective draws a CPU second.
+
+python benchmarks/run.py             all parts, one after the other
+python benchmarks/run.py bart joint  these parts
+python benchmarks/run.py --list      their names
+"""
 
 from __future__ import annotations
 
@@ -7,20 +12,15 @@ import os
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 import platform
-from time import process_time
+import sys
+import traceback
+from importlib import import_module
+from time import perf_counter, process_time
 
 import numpy as np
 from arviz_stats.base import array_stats
 
-import bart
-import bmars
-import joint
-import large_data
-import large_trees
 import orthocal as oc
-import outcomes
-import replicates
-import startup
 from orthocal.examples import MODEL1, MODEL2, MODEL3
 from plain_algorithm import plain_algorithm
 
@@ -61,13 +61,43 @@ def main() -> None:
         print(f"{model.name:8} {a:8.2f} {b:6.0f} {b / a:8.0f} | {c:8.2f} {d:6.0f} {d / c:8.0f} | {ratios}", flush=True)
 
 
+#: module and function of each; a package that one needs and that is not there stops that one alone
+PARTS = {
+    "published": ("__main__", "main"),
+    "bart": ("bart", "main"),
+    "bmars": ("bmars", "main"),
+    "joint": ("joint", "main"),
+    "large_data": ("large_data", "table"),
+    "large_trees": ("large_trees", "main"),
+    "outcomes": ("outcomes", "main"),
+    "replicates": ("replicates", "main"),
+    "startup": ("startup", "main"),
+    "threads": ("threads", "main"),
+}
+
+
+def run(names: list[str]) -> int:
+    """These parts, each whatever becomes of the others; how many failed."""
+    failed = 0
+    for name in names:
+        started, cpu = perf_counter(), process_time()
+        try:
+            module, function = PARTS[name]
+            getattr(import_module(module), function)()
+        except Exception:
+            traceback.print_exc()
+            failed += 1
+        print(
+            f"[{name}: {perf_counter() - started:.0f} s, CPU of this process {process_time() - cpu:.0f} s]", flush=True
+        )
+    return failed
+
+
 if __name__ == "__main__":
-    main()
-    bart.main()
-    bmars.main()
-    joint.main()
-    large_data.table()
-    large_trees.main()
-    outcomes.main()
-    replicates.main()
-    startup.main()
+    asked = sys.argv[1:] or list(PARTS)
+    if asked == ["--list"]:
+        print(*PARTS)
+    elif unknown := [name for name in asked if name not in PARTS]:
+        sys.exit(f"no part of the benchmarks is called {', '.join(unknown)}: {', '.join(PARTS)}")
+    else:
+        sys.exit(run(asked) > 0)

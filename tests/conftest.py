@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -23,7 +24,14 @@ def model1_posterior() -> oc.Posterior:
 
 
 #: extra -> a module that comes with it
-EXTRAS = {"jax": "jax", "dask": "distributed", "learn": "sklearn", "galaxy": "astropy"}
+EXTRAS = {
+    "jax": "jax",
+    "dask": "distributed",
+    "learn": "sklearn",
+    "galaxy": "astropy",
+    "umbridge": "umbridge",
+    "fmpy": "fmpy",
+}
 
 
 @contextmanager
@@ -36,6 +44,13 @@ def skipped_without_extra() -> Iterator[None]:
         if named is None or find_spec(EXTRAS[named[1]]) is not None:
             raise
         pytest.skip(str(error))
+
+
+def pytest_configure() -> None:
+    """Ctrl-C and Ctrl-\\ are not ignored, nor by what tests start: shells do so to all that is in the background."""
+    for one, answer in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+        if signal.getsignal(one) is signal.SIG_IGN:
+            signal.signal(one, answer)
 
 
 @pytest.hookimpl(wrapper=True)

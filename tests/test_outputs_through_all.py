@@ -194,6 +194,7 @@ def test_simulators_and_outcomes_are_compared():
     assert len(each.posteriors) == 6
 
 
+@pytest.mark.slow
 def test_runs_without_inputs_become_an_emulator(tmp_path):
     design = oc.design({"a": stats.uniform(-4, 12), "b": stats.uniform(-4, 12)}, 40, seed=1)
     output = pd.DataFrame([simulator(theta) for theta in design.to_numpy()], columns=list(NAMES))

@@ -7,10 +7,13 @@ import subprocess
 import sys
 import termios
 import time
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from orthocal.progress import progress_bar, progress_shown
+from orthocal.regression import compiled
 
 SLOW = """
 import time, numpy as np, orthocal as oc
@@ -83,3 +86,25 @@ def test_long_blocks_are_announced(monkeypatch):
         with progress_shown(wanted), announced("compiling"):
             time.sleep(seconds)
         assert terminal.getvalue() == expected
+
+
+def test_the_first_updates_of_a_chain_have_a_bar_and_later_ones_none(monkeypatch):
+    shown, updated = [], []
+    monkeypatch.setattr(compiled, "progress_bar", lambda items, label: shown.append((len(items), label)) or items)
+
+    class Counting(compiled.CompiledSampler):
+        title, start_updates = "counting", 7
+
+        def empty(self):
+            return SimpleNamespace(fit=np.zeros(3))
+
+        def update(self, rng, state, response, starting, noise_scale):
+            updated.append(starting)
+
+    rngs = [np.random.default_rng(seed) for seed in range(2)]
+    state, _ = Counting().draw(rngs, None, np.zeros((2, 3)))
+    # one to compile, then seven for each of two chains
+    assert updated == [True] * 15
+    Counting().draw(rngs, state, np.zeros((2, 3)))
+    assert updated == [True] * 15 + [False] * 2
+    assert shown == [(7, "first updates of counting")]

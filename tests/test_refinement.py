@@ -1,5 +1,6 @@
 """Where to run next: in the posterior's region, not twice at a place, and to more use than points spread evenly."""
 
+from itertools import islice
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 from scipy.stats import uniform
 
 import orthocal as oc
+from orthocal.emulators.error_reduction import Errors, best_runs
 from orthocal.errors import InputError
-from orthocal.refinement import Errors, _greedy, _influence
+from orthocal.refinement import _influence
 
 X = np.linspace(0, 1, 15)
 PRIORS = {"a": uniform(0, 1), "b": uniform(0, 1)}
@@ -81,6 +83,7 @@ def test_runs_with_points_of_their_own(runs, posterior):
     assert len(oc.next_runs(posterior, ragged, 3)) == 3
 
 
+@pytest.mark.slow
 def test_they_are_the_design_of_a_campaign(posterior, runs, tmp_path):
     chosen = oc.next_runs(posterior, runs, 2)
     more = oc.campaign(simulate, chosen, x=X, store=tmp_path / "runs.db", jobs=1, progress=False)
@@ -137,21 +140,21 @@ def test_the_best_run_is_taken_then_the_best_beside_it():
     """By conditioning Gaussians outright: each choice leaves least of the mean variance over the sample, weighted."""
     rng = np.random.default_rng(0)
     sample, candidates, errors = 5, 9, []
-    for importance, noise_var in ((1.0, 0.5), (0.3, 0.01)):
+    for importance, run_var in ((1.0, np.full(candidates, 0.5)), (0.3, np.geomspace(0.01, 30, candidates))):
         root = rng.standard_normal((14, 14)) * np.geomspace(0.2, 3, 14)[:, None]
-        errors.append(Errors(root @ root.T, noise_var, importance))
+        errors.append(Errors(root @ root.T, run_var, importance))
 
     def left(runs):
         """What these runs leave of the criterion."""
         total = 0.0
         for one in errors:
             K, rows = one.covariance, sample + np.array(runs, dtype=int)
-            known = K[np.ix_(rows, rows)] + one.noise_var * np.eye(len(rows))
+            known = K[np.ix_(rows, rows)] + np.diag(one.run_var[rows - sample])
             after = K - K[:, rows] @ np.linalg.solve(known, K[rows])
             total += one.importance * np.diag(after)[:sample].mean()
         return total
 
-    chosen = _greedy(errors, sample, 4)
+    chosen = [number for number, _ in islice(best_runs(errors, sample), 4)]
     for k in range(4):
         others = [one for one in range(candidates) if one not in chosen[:k]]
         assert chosen[k] == min(others, key=lambda one: left([*chosen[:k], one]))

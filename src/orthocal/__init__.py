@@ -15,9 +15,11 @@ if _TYPE_CHECKING:
     from . import methods as methods
     from .calibration import calibrate as calibrate
     from .comparison import Comparison as Comparison
+    from .comparison import ExperimentComparison as ExperimentComparison
     from .comparison import OutcomeComparison as OutcomeComparison
     from .comparison import SimulatorComparison as SimulatorComparison
     from .comparison import compare as compare
+    from .comparison import compare_experiments as compare_experiments
     from .comparison import compare_outcomes as compare_outcomes
     from .comparison import compare_simulators as compare_simulators
     from .emulators import EmulatorComparison as EmulatorComparison
@@ -26,8 +28,14 @@ if _TYPE_CHECKING:
     from .errors import OrthocalError as OrthocalError
     from .errors import OrthocalWarning as OrthocalWarning
     from .execution import Program as Program
+    from .execution.fmu import FMU as FMU
+    from .execution.umbridge import UMBridge as UMBridge
+    from .experiments import Experiments as Experiments
+    from .experiments import Pooled as Pooled
     from .problem import Box as Box
+    from .problem import CorrelatedNoise as CorrelatedNoise
     from .problem import GroupNoise as GroupNoise
+    from .problem import Labels as Labels
     from .problem import LowRankNoise as LowRankNoise
     from .problem import Points as Points
     from .problem import Problem as Problem
@@ -46,9 +54,11 @@ _PUBLIC = {
     "calibration": ("calibrate",),
     "comparison": (
         "Comparison",
+        "ExperimentComparison",
         "OutcomeComparison",
         "SimulatorComparison",
         "compare",
+        "compare_experiments",
         "compare_outcomes",
         "compare_simulators",
     ),
@@ -62,9 +72,17 @@ _PUBLIC = {
         "OrthocalWarning",
     ),
     "execution": ("Program",),
+    "execution.fmu": ("FMU",),
+    "execution.umbridge": ("UMBridge",),
+    "experiments": (
+        "Experiments",
+        "Pooled",
+    ),
     "problem": (
         "Box",
+        "CorrelatedNoise",
         "GroupNoise",
+        "Labels",
         "LowRankNoise",
         "Points",
         "Problem",

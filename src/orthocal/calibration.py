@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial, reduce
 from importlib.metadata import version
 from numbers import Real
@@ -15,13 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array
-from .errors import InputError, OrthocalError, OrthocalWarning
+from .errors import InputError, OrthocalWarning
 from .execution.checkpoint_file import Checkpoint, kept_in
 from .execution.clock import Clock, Spent
 from .execution.keeping import Keeper, keeper_around, kept_by
+from .experiments import Experiments
+from .experiments.calibrated import alone, made
+from .experiments.draws import joint_method
 from .machine.threads import one_blas_thread
-from .methods import Draws, Method, Plan
+from .methods import Method, Plan
 from .methods.at_data import thinned
 from .methods.base import MOST_KEPT as MOST_AT_DATA
 from .methods.merging import run_merged
@@ -29,24 +31,20 @@ from .methods.outputs import method_for
 from .problem.fingerprint import fingerprint
 from .problem.problem import Problem
 from .progress import progress_shown
-from .projection import ProjectionKind
 from .results import record
-from .results.curvature import curvature_factors
+from .results.emulator_notes import asked_draws, emulator_seed
 from .results.labelled import labelled
 from .results.likelihood import MOST_KEPT, has_likelihood
+from .results.noted import noted
 from .results.notes import Notes
-from .results.open_directions import named_directions
 from .results.posterior import Posterior
-from .results.prior_conflict import prior_tails
 
 #: share of the draws outside of an emulator's runs that is worth a warning
 OUTSIDE_LIMIT = 0.01
-#: draws that tell the size of an emulator's error
-ERROR_DRAWS = 50
 
 
 def calibrate(
-    problem: Problem,
+    problem: Problem | Experiments,
     method: str | Method = "gp",
     draws: int = 1000,
     chains: int = 4,
@@ -55,11 +53,14 @@ def calibrate(
     progress: bool = True,
     checkpoint: str | Path | Checkpoint | None = None,
     keep_mb: float = MOST_AT_DATA / 1e6,
+    emulator_draws: int | None = None,
 ) -> Posterior:
     """Calibrate the simulator of ``problem``.
 
     Parameters
     ----------
+    problem
+        An ``oc.Problem``, or ``oc.Experiments``, several of them that share parameters.
     method
         A name or an object, for instance ``oc.methods.Joint(bias=oc.bias.GP(nu=2.5))``. The default, ``"gp"``, is the
         joint projection with a Gaussian-process bias; ``"pgp"`` is the paper's Algorithm 1.
@@ -78,16 +79,27 @@ def calibrate(
         Megabytes that model and bias at the data may take. Where those of all draws would take more (with 4 times 1000
         draws, more than 4000 cells of y) they are kept of some draws, evenly spread, and mean, sd and quantiles of
         each point stand in ``data["at_data"]``. Theta is kept of every draw, and so is what predictions need.
+    emulator_draws
+        How many draws of the emulator stand for what is uncertain about the simulator, where the simulator is an
+        emulator that has draws: the joint projection projects each draw of the real process on one of them. Default:
+        64; 0 takes the emulator's mean for the simulator, and so do other methods and several experiments.
     """
-    if not isinstance(problem, Problem):
-        raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem")
-    chosen = method_for(problem, method)
+    if not isinstance(problem, Problem | Experiments):
+        raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem, or oc.Experiments")
+    alone = problem if isinstance(problem, Problem) else next(iter(problem.problems.values()))
+    chosen = method_for(alone, method)
     check_lengths(draws, chains, warmup, seed)
     where = Checkpoint(Path(checkpoint)) if isinstance(checkpoint, str | Path) else checkpoint
     if isinstance(keep_mb, bool) or not (isinstance(keep_mb, Real) and 0 < keep_mb < np.inf):
         raise InputError(f"keep_mb={keep_mb!r}: give the megabytes that model and bias at the data may take")
     keep = int(1e6 * keep_mb)
-    return _Run(problem, chosen, int(chains), seed, int(warmup), progress, where, keep).posterior(int(draws))
+    if isinstance(problem, Experiments):
+        if emulator_draws:
+            raise InputError(f"emulator_draws={emulator_draws}: several experiments have the mean of each emulator")
+        rest = (int(chains), seed, int(warmup), progress, where, keep, 0)
+        return _together(problem, chosen, rest).posterior(int(draws))
+    count = asked_draws(problem, chosen, emulator_draws)
+    return _Run(problem, chosen, int(chains), seed, int(warmup), progress, where, keep, count).posterior(int(draws))
 
 
 @dataclass(frozen=True)
@@ -102,22 +114,15 @@ class _Run:
     progress: bool
     checkpoint: Checkpoint | None
     keep: int
+    emulator_draws: int
 
     def posterior(self, draws: int, known: Keeper | None = None) -> Posterior:
         """``known`` is where a run with fewer draws ended."""
         problem, work = self.problem, _Work(self.problem)
-        entropy = self.seed if self.seed is not None else int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
-        # one BLAS thread: sums in another order would change the draws
-        with (
-            one_blas_thread(),
-            progress_shown(self.progress),
-            self._kept(entropy, known) as (keeper, entropy),
-        ):
-            spawned = np.random.SeedSequence(entropy).spawn(self.chains)
-            plan = Plan(draws, self.warmup, [np.random.default_rng(one) for one in spawned], self.keep)
+        with self._begun(draws, known) as (plan, keeper, entropy):
             drawn = run_merged(self.method, problem, plan)
             work.end_of("sampling")
-            notes = _notes(problem, drawn)
+            notes = noted(problem, drawn)
             work.end_of("checks")
             notes = replace(notes, **work.done())
             # the minima of the loss alone are searched for here
@@ -129,6 +134,21 @@ class _Run:
         if has_likelihood(posterior.record) and drawn.model.size <= MOST_KEPT:
             _ = posterior.log_likelihood
         return posterior
+
+    @contextmanager
+    def _begun(self, draws: int, known: Keeper | None) -> Iterator[tuple[Plan, Keeper, int]]:
+        """The plan of a run, where it is kept, and its seed."""
+        entropy = self.seed if self.seed is not None else int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+        # one BLAS thread: sums in another order would change the draws
+        with (
+            one_blas_thread(),
+            progress_shown(self.progress),
+            self._kept(entropy, known) as (keeper, entropy),
+        ):
+            spawned = np.random.SeedSequence(entropy).spawn(self.chains)
+            rngs = [np.random.default_rng(one) for one in spawned]
+            plan = Plan(draws, self.warmup, rngs, self.keep, self.emulator_draws, emulator_seed(entropy))
+            yield plan, keeper, entropy
 
     @contextmanager
     def _kept(self, seed: int, known: Keeper | None) -> Iterator[tuple[Keeper, int]]:
@@ -146,7 +166,50 @@ class _Run:
 
     def _work(self) -> dict[str, str]:
         """Which work it is."""
-        return work_of(self.problem, self.chains, self.warmup, method=json.dumps(self.method.describe()))
+        more = {"draws of the emulator": str(self.emulator_draws)} if self.emulator_draws else {}
+        return work_of(self.problem, self.chains, self.warmup, method=json.dumps(self.method.describe()), **more)
+
+
+@dataclass(frozen=True)
+class _RunAlone(_Run):
+    """One experiment in ``oc.Experiments``: the draws of its problem, bit for bit."""
+
+    experiments: Experiments = field(kw_only=True)
+
+    def posterior(self, draws: int, known: Keeper | None = None) -> Posterior:
+        ((_, problem),) = self.experiments.problems.items()
+        rest = {one.name: getattr(self, one.name) for one in fields(_Run) if one.name != "problem"}
+        run = _Run(problem, **rest)
+        own = run.posterior(draws, known)
+        more: Callable[[int], Posterior] = partial(replace(self, seed=own.record.seed).posterior)
+        return alone(self.experiments, own, more)
+
+
+@dataclass(frozen=True)
+class _RunTogether(_Run):
+    """The same for several experiments; ``problem`` is that of all of them."""
+
+    experiments: Experiments = field(kw_only=True)
+
+    def posterior(self, draws: int, known: Keeper | None = None) -> Posterior:
+        works = {name: _Work(one) for name, one in self.experiments.problems.items()}
+
+        def work_of(name: str) -> dict[str, Any]:
+            works[name].end_of("sampling")
+            return works[name].done()
+
+        with self._begun(draws, known) as (plan, keeper, entropy):
+            found = made(self.experiments, joint_method(self.method), plan, str(entropy), self.warmup, noted, work_of)
+        more: Callable[[int], Posterior] = partial(replace(self, seed=entropy).posterior, known=keeper)
+        return found.posterior(str(entropy), self.warmup, _added([work.done() for work in works.values()]), more)
+
+    def _work(self) -> dict[str, str]:
+        own = {
+            f"{part} of {name}": value
+            for name, one in self.experiments.problems.items()
+            for part, value in fingerprint(one).items()
+        }
+        return {**super()._work(), **own}
 
 
 def work_of(problem: Problem, chains: int, warmup: int, **more: str) -> dict[str, str]:
@@ -167,6 +230,25 @@ def check_lengths(draws: int, chains: int, warmup: int, seed: int | None) -> Non
             raise InputError(f"{name}={value!r}: give a whole number of at least {least}")
     if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
         raise InputError(f"seed={seed!r}: give a whole number that is not negative, or None")
+
+
+def _together(experiments: Experiments, method: Method, rest: tuple[Any, ...]) -> _Run:
+    """The run of several experiments; that of one is the run of its problem."""
+    joint = joint_method(method)
+    if len(experiments) == 1:
+        return _RunAlone(experiments.together, joint, *rest, experiments=experiments)
+    return _RunTogether(experiments.together, joint, *rest, experiments=experiments)
+
+
+def _added(works: list[dict[str, Any]]) -> dict[str, Any]:
+    """What several problems took, each stage added up."""
+    stages: dict[str, Spent] = {}
+    for work in works:
+        for stage, spent in work["stages"].items():
+            stages[stage] = stages.get(stage, Spent()).plus(spent)
+    numbers = ("simulator_seconds", "simulator_calls", "simulator_failures")
+    wall = max((work["seconds"] for work in works), default=0.0)
+    return {"stages": stages, "seconds": wall, **{name: sum(work[name] for work in works) for name in numbers}}
 
 
 class _Work:
@@ -196,82 +278,6 @@ class _Work:
         }
 
 
-def _open_directions(problem: Problem, drawn: Draws) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the simulator does not answer to, and what it answers to instead: others refuse such parameters."""
-    if drawn.projection is not ProjectionKind.JOINT:
-        return (), ()
-    return named_directions(problem.directions, problem.parameters.names)
-
-
-def _notes(problem: Problem, drawn: Draws) -> Notes:
-    """Facts for ``check`` that cost calls of the simulator, or belong to the problem."""
-    weakest = None
-    if drawn.projection is not ProjectionKind.NONE:
-        finite = drawn.projection is ProjectionKind.FINITE
-        weakest = (problem.sensitivity_at_data if finite else problem.directions).weakest
-    return Notes(
-        **vars(drawn.notes),
-        quadrature_error=problem.quadrature_error if drawn.nodes_drawn else None,
-        gradient_error=problem.gradient_error,
-        row_error=_row_error(problem),
-        gradient_kind=problem.simulator.gradient_kind,
-        simulator_failure=problem.simulator.failure,
-        curvature_factors=_curvature(problem, drawn),
-        weakest_sensitivity=weakest,
-        open_directions=_open_directions(problem, drawn),
-        outside_runs=_share_outside(problem, drawn.theta),
-        emulator_sd=_emulator_sd(problem, drawn.theta),
-        emulator_counted=problem.emulator_error,
-        on_bound=tuple(problem.parameters.on_bound(problem.theta_tilde)),
-        misfit=_misfit(problem, drawn),
-        prior_tails=prior_tails(problem),
-        outside_runs_x=_outside_x(problem),
-        allowed_share=problem.parameters.allowed_share,
-        on_edge=problem.parameters.on_edge(problem.theta_tilde),
-        unfinished=not problem.minima[0].finished,
-        rivals=problem.rivals,
-        domain_given=problem.domain_given,
-        domain=repr(problem.domain),
-        noise_source=problem.noise.source,
-        noise_freedom=problem.noise.freedom,
-        noise_remarks=problem.noise.remarks,
-        noise_smooth=problem.noise.smooth,
-    )
-
-
-def _curvature(problem: Problem, drawn: Draws) -> tuple[float, ...] | None:
-    """``curvature_factors``, NaN where the loss has no minimum; None where they do not apply or cannot be found."""
-    theta = drawn.theta.reshape(-1, drawn.theta.shape[-1])
-    # the joint projection knows the curvature
-    known = drawn.projection in (ProjectionKind.NONE, ProjectionKind.JOINT)
-    if known or not (theta.std(axis=0) > 0).all():
-        return None
-    try:
-        factors = curvature_factors(problem, theta, drawn.bias.mean(axis=(0, 1)))
-    except (OrthocalError, np.linalg.LinAlgError):
-        # the draws are good without it
-        return None
-    return None if factors is None else tuple(factors.tolist())
-
-
-def _misfit(problem: Problem, drawn: Draws) -> float:
-    """``problem.misfit``, beside the noise that was sampled where it was: the estimate does not count then."""
-    sampled = drawn.noise_cov
-    if sampled is None:
-        return problem.misfit
-    estimated, found = (np.trace(problem.weight @ cov) for cov in (problem.noise.cov, sampled.mean(axis=(0, 1))))
-    return float(problem.misfit * estimated / found)
-
-
-def _outside_x(problem: Problem) -> tuple[float, float] | None:
-    """Share of the rows, and of the domain, that an emulator's runs have no points near to; None where unknown."""
-    outside = getattr(problem.simulator.emulator, "outside_x", None)
-    if outside is None or problem.data.without_inputs:
-        return None
-    at_nodes = np.asarray(outside(problem.rule.nodes))
-    return float(np.mean(outside(problem.data.x))), float(problem.rule.weights[at_nodes].sum())
-
-
 def _say_what_is_odd(notes: Notes) -> None:
     if notes.outside_runs is None:
         _say_if_slow(notes)
@@ -289,40 +295,6 @@ def _say_if_slow(work: Notes) -> None:
             OrthocalWarning,
             stacklevel=5,
         )
-
-
-def _row_error(problem: Problem) -> float | None:
-    """By how much f at every other row changes where these are asked for alone, in sds of the noise: it must not."""
-    rows = slice(1, None, 2)
-    if problem.simulator.emulator is not None or problem.data.without_inputs or problem.data.n < 2:
-        return None
-    try:
-        alone = problem.simulator.required(problem.data.x[rows], problem.theta_tilde)
-    except OrthocalError:
-        return np.inf
-    return float(np.abs(problem.whiten(alone - problem.fit[rows])).max())
-
-
-def _share_outside(problem: Problem, theta: Array) -> float | None:
-    """Share of the draws where an emulator had no runs nearby; None for a simulator."""
-    outside = problem.simulator.outside
-    if outside is None:
-        return None
-    flat = theta.reshape(-1, theta.shape[-1])
-    # some thousand draws tell the share well enough
-    return float(np.mean(outside(flat[:: max(1, len(flat) // 2000)])))
-
-
-def _emulator_sd(problem: Problem, theta: Array) -> float | None:
-    """Root mean square of an emulator's sd at some draws, in sds of the noise; None where it has none."""
-    emulator = problem.simulator.emulator
-    if emulator is None or not emulator.has_variance:
-        return None
-    flat = theta.reshape(-1, theta.shape[-1])
-    some = flat[:: max(1, len(flat) // ERROR_DRAWS)]
-    x, noise_var = problem.data.x, np.diag(problem.noise.cov)
-    shares = [problem.simulator.slope(x, one) ** 2 * emulator.variance(x, one) / noise_var for one in some]
-    return float(np.sqrt(np.mean(shares)))
 
 
 def _say_if_outside(share: float) -> None:

@@ -15,9 +15,9 @@ from scipy.special import ndtr
 
 from .arrays import Array
 from .problem.domain import Box
+from .problem.given_simulator import Simulator
 from .problem.priors import Distribution
 from .problem.problem import Problem
-from .problem.simulator import Simulator
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,8 +11,8 @@ import pandas as pd
 from .arrays import Array
 from .emulators.choice import emulate
 from .emulators.components import ComponentEmulator
+from .emulators.error_reduction import best_runs, errors_at, influence
 from .emulators.fitting import usable_runs
-from .emulators.gp import FittedGP
 from .errors import InputError
 from .machine.threads import one_blas_thread
 from .results.posterior import Posterior
@@ -21,8 +22,6 @@ from .runs.table import RunTable
 DRAWS, CANDIDATES = 200, 400
 #: candidates lie around the posterior as well, where its tails may turn out to be
 WIDENED = 1.5
-#: processes with a smaller share of the criterion are left out
-NEGLIGIBLE = 1e-4
 
 
 @one_blas_thread()
@@ -65,17 +64,9 @@ def next_runs(posterior: Posterior, runs: RunTable, n: int, seed: int = 0, progr
     emulator = _gaussian_process(posterior, used, x, progress)
     candidates = _candidates(posterior, draws, rng)
     sample = draws[rng.choice(len(draws), min(DRAWS, len(draws)), replace=False)]
-    errors = _errors(emulator, _influence(posterior, emulator, x, draws), np.vstack([sample, candidates]))
-    chosen = _greedy(errors, len(sample), n)
+    errors = errors_at(emulator, _influence(posterior, emulator, x, draws), sample, candidates)
+    chosen = [number for number, _ in islice(best_runs(errors, len(sample)), n)]
     return pd.DataFrame(candidates[chosen], columns=list(used.parameter_names))
-
-
-class Errors(NamedTuple):
-    """Errors of one process at sample and candidates: their covariance, what a run adds, and their importance."""
-
-    covariance: Array
-    noise_var: float
-    importance: float
 
 
 def _gaussian_process(posterior: Posterior, runs: RunTable, x: Array, progress: bool) -> ComponentEmulator:
@@ -111,56 +102,5 @@ def _candidates(posterior: Posterior, draws: Array, rng: np.random.Generator) ->
 
 
 def _influence(posterior: Posterior, emulator: ComponentEmulator, x: Array, draws: Array) -> list[Array]:
-    """How far an error of one sd of each component moves theta, in posterior sds: (p, r) for each outcome."""
-    transforms, centre = posterior.record.transforms, draws.mean(axis=0)
-    slope = transforms.slope(emulator(x, centre)) if transforms else np.ones(posterior.record.y.shape)
-    gradient = slope[:, :, None] * emulator.gradient(x, centre)
-    observed = ~np.isnan(posterior.record.y)
-    weight = np.linalg.inv(posterior.record.noise_cov)
-    # missing cells say nothing
-    weighted = np.einsum("nkp,kl,nl->nlp", gradient * observed[:, :, None], weight, observed)
-    gram = np.einsum("nlp,nlr->pr", weighted, gradient)
-    projector = np.linalg.solve(gram, weighted.reshape(-1, gram.shape[0]).T).reshape(len(gram), *observed.shape) * slope
-    sd = draws.std(axis=0)
-    if not (sd > 0).all():
-        raise InputError("the posterior has no spread in a parameter: there is nothing to reduce")
-    return [
-        (projector[:, :, k] @ functions.T) * scale.scale / sd[:, None]
-        for k, (scale, (_, functions, _)) in enumerate(zip(emulator.scores, emulator.functions(x), strict=True))
-    ]
-
-
-def _errors(emulator: ComponentEmulator, influence: list[Array], theta: Array) -> list[Errors]:
-    unit = emulator.unit.apply(theta)
-    found = []
-    for fitted, moves in zip(emulator.fitted, influence, strict=True):
-        assert isinstance(fitted, FittedGP)
-        for process in fitted.processes:
-            importance = float(np.sum(moves[:, process.members] ** 2))
-            found.append((importance * process.sd**2, importance, fitted, process))
-    most = max(size for size, *_ in found)
-    return [
-        Errors(fitted.covariance(process, unit), process.noise_var, importance)
-        for size, importance, fitted, process in found
-        if size > NEGLIGIBLE * most
-    ]
-
-
-def _greedy(errors: list[Errors], sample: int, n: int) -> list[int]:
-    """Numbers of the candidates, one after the other."""
-    covariances = [one.covariance.copy() for one in errors]
-    chosen: list[int] = []
-    for _ in range(n):
-        gain = np.zeros(len(covariances[0]) - sample)
-        for covariance, error in zip(covariances, errors, strict=True):
-            var = np.maximum(np.diag(covariance)[sample:], 0.0) + error.noise_var
-            gain += error.importance * (covariance[:sample, sample:] ** 2).mean(axis=0) / np.where(var > 0, var, np.inf)
-        gain[chosen] = -np.inf
-        best = int(np.argmax(gain))
-        chosen.append(best)
-        for covariance, error in zip(covariances, errors, strict=True):
-            column = covariance[:, sample + best].copy()
-            own_var = max(float(column[sample + best]), 0.0) + error.noise_var
-            if own_var > 0:
-                covariance -= np.outer(column, column) / own_var
-    return chosen
+    record = posterior.record
+    return influence(emulator, x, ~np.isnan(record.y), record.noise_cov, record.transforms, draws)

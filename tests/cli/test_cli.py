@@ -54,6 +54,19 @@ def refused(run, message):
     assert "Traceback" not in run.stdout + run.stderr
 
 
+def test_a_look_before_the_run(folder, orthocal, monkeypatch):
+    monkeypatch.setattr("orthocal.problem.first_look.CHEAP", 0.0)
+    run = orthocal("run", "problem.toml", "--check", folder=folder)
+    assert run.returncode == 0, run.stdout
+    assert "cost: gp with 4 x 50 draws will call the simulator about" in run.stdout
+    assert "-> orthocal run says it" in run.stdout
+    assert not (folder / "fit.nc").exists()
+    (folder / "simulator.py").write_text(SIMULATOR.replace("theta[0] * x[:, 0]", "x[:, 0]"))
+    broken = orthocal("run", "problem.toml", "--check", folder=folder)
+    assert broken.returncode == 1
+    assert "has no effect on the simulator" in broken.stdout
+
+
 def test_demo_and_then_its_files(tmp_path, orthocal):
     run = orthocal("demo", "--out", "out", folder=tmp_path)
     assert run.returncode == 0, run.stderr
@@ -121,6 +134,7 @@ BAD = {
     "a rank with a known covariance": ("[sampling]", "[noise]\ncov = 0.04\nrank = 1\n[sampling]", "noise.rank"),
     "an output name with a folder": ("[sampling]", '[output]\nname = "../x"\n[sampling]', "output.name"),
     "a bad smoothness": ("[sampling]", "[method]\nnu = 1\n[sampling]", "nu=1"),
+    "a covariance of two": ("[sampling]", "[noise]\ncov = [[1, 0], [0, 1]]\n[sampling]", "cov in [noise] is 2 x 2"),
 }
 
 

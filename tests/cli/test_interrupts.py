@@ -110,10 +110,22 @@ def test_at_every_module(interrupted, small):
 
 
 @pytest.mark.slow
+def test_where_python_itself_would_lose_it(interrupted):
+    """xml.etree takes every error of this import for a missing part, and does without."""
+    run = interrupted("pyexpat")
+    assert (run.returncode, run.stderr) == (130, SENTENCE)
+
+
+@pytest.mark.slow
 def test_while_processes_for_the_simulator_start(interrupted, small):
     """They are in the same group, and say nothing."""
     file = small / "problem.toml"
     file.write_text(file.read_text().replace('simulate"\n', 'simulate"\njobs = 2\n', 1))
+    # so slow that processes are worth their start
+    slow = "import time\n" + (small / "simulator.py").read_text().replace(
+        "    return", "    time.sleep(0.3)\n    return"
+    )
+    (small / "simulator.py").write_text(slow)
     run = interrupted("orthocal.execution.processes", among="spawn_main")
     assert (run.returncode, run.stderr) == (130, SENTENCE)
 
@@ -128,7 +140,7 @@ def test_a_command_may_answer_by_itself(monkeypatch, program):
             typer.echo("error: interrupted; all is kept", err=True)
             raise typer.Exit(130) from None
 
-    monkeypatch.setattr("orthocal.config.problem_file.read_problem_file", answered)
+    monkeypatch.setattr("orthocal.config.experiments_file.read_any_file", answered)
     ended = program("run", "problem.toml")
     assert (ended.code, ended.err) == (130, "error: interrupted; all is kept\n")
 
@@ -141,7 +153,7 @@ def test_an_interrupt_that_ends_as_another_error(monkeypatch, program, raised):
         except KeyboardInterrupt:
             raise raised("half a module") from None
 
-    monkeypatch.setattr("orthocal.config.problem_file.read_problem_file", interrupts)
+    monkeypatch.setattr("orthocal.config.experiments_file.read_any_file", interrupts)
     before = signal.getsignal(signal.SIGINT)
     ended = program("run", "problem.toml")
     assert (ended.code, ended.err) == (130, SENTENCE)
@@ -152,6 +164,6 @@ def test_an_error_without_an_interrupt_keeps_its_traceback(monkeypatch, program)
     def fails(*_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("orthocal.config.problem_file.read_problem_file", fails)
+    monkeypatch.setattr("orthocal.config.experiments_file.read_any_file", fails)
     with pytest.raises(ZeroDivisionError):
         program("run", "problem.toml")

@@ -10,13 +10,17 @@ import pytest
 import orthocal as oc
 
 PACKAGE = Path(oc.__file__).parent
-#: modules whose purpose is the network; the address of a Dask scheduler is the user's
+#: modules whose purpose is the network; the addresses of a Dask scheduler and of UM-Bridge servers are the user's
 NETWORK = [
     *("socket", "socketserver", "ssl", "http", "urllib", "ftplib", "smtplib", "poplib", "imaplib", "telnetlib"),
     *("xmlrpc", "webbrowser", "requests", "httpx", "aiohttp", "urllib3", "websockets", "paramiko", "fsspec", "pooch"),
     "distributed",
 ]
-NAMED = {"execution/dask_cluster.py": ["distributed"]}
+NAMED = {
+    "cli/serving.py": ["aiohttp", "aiohttp"],
+    "execution/dask_cluster.py": ["distributed"],
+    "execution/servers.py": ["socket", "http", "urllib"],
+}
 
 # a connection of any kind but through a file of this machine is an event of Python's
 WATCHED = """

@@ -122,6 +122,7 @@ def test_signals_leave_the_checkpoint(folder, number):
         assert connection.execute("SELECT iteration FROM loop").fetchone()[0] > 10
 
 
+@pytest.mark.slow
 def test_a_comparison_is_resumed(folder, monkeypatch):
     """Ended in the second fit, which is that of the first fold; its tables are those of one that was not."""
     monkeypatch.setattr(checkpoints, "AFTER", 0.0)

@@ -121,3 +121,65 @@ def test_runs_are_matched_by_name_and_tables_have_dialects(tmp_path, order):
     problem = build_problem(read_problem_file(tmp_path / "problem.toml"), tmp_path)
     np.testing.assert_allclose(problem.data.y[:, 0], 0.9 - 0.2 * x, rtol=1e-12)
     np.testing.assert_allclose(problem.theta_tilde, [0.9, 0.2], atol=0.02)
+
+
+LABELLED = """
+[data]
+file = "field.csv"
+x = ["t", "machine"]
+y = "y"
+{}
+[simulator]
+function = "simulator.py:simulate"
+[parameters]
+a = {{ distribution = "norm", loc = 5, scale = 3 }}
+[noise]
+cov = 0.01
+{}
+"""
+
+
+def labelled(folder, machines, data="", domain=""):
+    rows = [f"{t / 10},{machine},{t}" for t, machine in enumerate(machines)]
+    (folder / "field.csv").write_text("\n".join(["t,machine,y", *rows]))
+    (folder / "simulator.py").write_text("def simulate(x, theta):\n    return theta[0] * x[:, 0]\n")
+    (folder / "problem.toml").write_text(LABELLED.format(data, domain))
+    return build_problem(read_problem_file(folder / "problem.toml"), folder)
+
+
+def test_a_column_of_words_holds_labels(tmp_path):
+    made = labelled(tmp_path, ["B2", "A1", "B2", "C"])
+    assert made.categories == {"machine": {"A1": 0.0, "B2": 1.0, "C": 2.0}}
+    np.testing.assert_array_equal(made.data.x[:, 1], [1, 0, 1, 2])
+
+
+def test_numbers_are_labels_where_the_file_says_so(tmp_path):
+    machines = [12, 7, 12, 7]
+    assert not labelled(tmp_path, machines).categories
+    domain = "[domain]\nlower = 0\nupper = 1\nlabels = {machine = {7 = 3, 12 = 1}}"
+    made = labelled(tmp_path, machines, 'categorical = "machine"', domain)
+    assert made.categories == {"machine": {"7": 7.0, "12": 12.0}}
+    nodes, weights = made.rule
+    assert weights[nodes[:, 1] == 7].sum() == pytest.approx(0.75)
+    alone = labelled(tmp_path, machines, 'categorical = "machine"', "[domain.labels]\nmachine = {7 = 3, 12 = 1}")
+    assert repr(alone.domain) == "Box(0, 0.3) x machine (7, 12)"
+
+
+def test_nodes_of_a_file_may_have_labels(tmp_path):
+    (tmp_path / "nodes.csv").write_text("t,machine\n0.5,B\n0.1,A")
+    made = labelled(tmp_path, ["A", "B", "A"], domain='[domain]\nfile = "nodes.csv"\nx = ["t", "machine"]')
+    np.testing.assert_array_equal(made.rule.nodes, [[0.5, 1], [0.1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("machines", "words"),
+    [
+        ([1, 2, "x", 4], "column 'machine' of field.csv, line 4: 'x' is not a number"),
+        (["kg", 2, 3, 4], "if line 2 holds the units, delete it"),
+        (["1.5.2", "1.5.3"], "'1.5.2' is not a number"),
+        (["A", "", "B"], "column 'machine' of x has no label in 1 of 3 rows, the first is row 1"),
+    ],
+)
+def test_cells_that_are_neither_are_refused(tmp_path, machines, words):
+    with pytest.raises(oc.OrthocalError, match=words):
+        labelled(tmp_path, machines)

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 import orthocal as oc
 from helpers import generators, setting
 from orthocal.bias.base import PRIORS as LISTED
-from orthocal.bias.base import stored_sampler
+from orthocal.bias.one_hot import stored_sampler
 from orthocal.errors import InputError
 from orthocal.testing import check_bias_prior
 

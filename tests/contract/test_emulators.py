@@ -36,11 +36,11 @@ FEW = {
 
 @pytest.mark.parametrize("name", SMALL)
 def test_the_contract_is_kept(name):
-    assert len(check_emulator(SMALL[name])) == 13
+    assert len(check_emulator(SMALL[name])) == 14
 
 
 def test_the_contract_is_kept_by_a_model_of_a_users():
-    assert len(check_emulator(Nearest())) == 13
+    assert len(check_emulator(Nearest())) == 14
 
 
 def test_every_name_is_tested():

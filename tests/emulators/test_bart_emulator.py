@@ -215,7 +215,7 @@ def test_without_rows_between_them_cuts_follow_the_prior():
     steps = 4000
     for _ in range(steps):
         for _ in range(20):
-            move_cuts(rng, tree, np.array([cuts]), *gaps, alpha, beta)
+            move_cuts(rng, tree, np.array([cuts]), np.ones(1), *gaps, alpha, beta)
         found[int(tree[0, 0, CUT]), int(tree[0, 1, CUT])] += 1
     expected = steps * np.array(list(exact.values())) / sum(exact.values())
     assert stats.chisquare(list(found.values()), expected).pvalue > 1e-5
@@ -225,7 +225,7 @@ def test_cuts_stay_in_their_gap():
     rng, tree = np.random.default_rng(0), nested_tree()
     low, high = np.array([[0, 0, 2, 2, 2]]), np.array([[2, 2, 5, 5, 5]])
     for _ in range(50):
-        move_cuts(rng, tree, np.array([5]), low, high, 0.9, 1.0)
+        move_cuts(rng, tree, np.array([5]), np.ones(1), low, high, 0.9, 1.0)
         assert tree[0, 1, CUT] < 2 <= tree[0, 0, CUT]
     assert not tree[0, :, VARIABLE].any()
 

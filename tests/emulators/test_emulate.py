@@ -14,6 +14,7 @@ def test_variance_grows_beyond_the_runs():
     assert (outside > 10 * inside).all()
 
 
+@pytest.mark.slow
 def test_failed_runs_are_left_out():
     runs = table()
     output = np.array(runs.output)
@@ -26,6 +27,7 @@ def test_failed_runs_are_left_out():
     assert np.array_equal(ours(X, theta), oc.emulate(kept, "gp")(X, theta))
 
 
+@pytest.mark.slow
 def test_missing_cells():
     runs = table()
     output = np.array(runs.output)

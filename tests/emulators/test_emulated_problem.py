@@ -1,11 +1,13 @@
 """An emulator in the simulator's place: its posterior, its error, its parameters, draws outside of its runs."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from emulator_cases import HIGH, LOW, QUICK, Nearest, one_outcome, problem_with, simulate, table
 from scipy.stats import norm, uniform
 
 import orthocal as oc
+from orthocal.emulators.base import Choice
 from orthocal.errors import InputError, OrthocalWarning
 
 
@@ -30,6 +32,7 @@ def test_calibration_with_a_step_function(name):
     assert not any(finding.topic == "gradient" for finding in posterior.check().problems)
 
 
+@pytest.mark.slow
 def test_the_emulators_error_widens_the_posterior():
     few = oc.emulate(one_outcome(table(12)), "gp")
     without, with_error = (problem_with(few, emulator_error=choice) for choice in (False, True))
@@ -61,6 +64,7 @@ def test_parameters_in_another_order():
             problem_with(emulator, parameters={name: uniform(1, 1) for name in names})
 
 
+@pytest.mark.slow
 def test_draws_outside_of_the_runs_are_reported():
     runs = one_outcome(table())
     part = runs.subset(runs.theta[:, 0] > 1.6)
@@ -90,3 +94,27 @@ def test_an_emulator_that_does_not_know_its_error_says_so():
     )
     posterior = oc.calibrate(problem, "none", draws=20, chains=2, warmup=20, seed=1, progress=False)
     assert any("does not know its own error" in one.message for one in posterior.check())
+
+
+def test_columns_in_another_order_than_those_of_the_runs_are_refused():
+    theta = np.linspace(0, 1, 8)[:, None]
+    x = np.array([[0.0, 0.0], [1.0, 0.5], [0.5, 1.0]])
+    table = oc.RunTable(theta, [one * x[:, 0] + x[:, 1] for one in theta], x, "a", ["t", "z"], "v")
+    emulator = oc.emulate(table, "gp", progress=False)
+    field = pd.DataFrame({"z": [0.1, 0.2, 0.4, 0.9], "t": [0.3, 0.1, 0.8, 0.5]})
+    with pytest.raises(InputError, match=r"inputs in the order t, z, x has z, t: give x in the order of the runs"):
+        oc.Problem(field, [1.0, 2.0, 3.0, 4.0], emulator, {"a": uniform(0, 1)}, noise_cov=0.1)
+
+
+def test_how_it_was_chosen_stands_in_findings_and_file(tmp_path):
+    emulator = oc.emulate(one_outcome(table(20)), "gp", progress=False)
+    emulator.choice = Choice({"gp": 0.01, "forest": 0.4}, {"y": 0.2}, 20, ("forest",))
+    posterior = oc.calibrate(problem_with(emulator, starts=2), "none", draws=20, chains=1, seed=1, progress=False)
+    sentence = (
+        "gp, the best at 20 held-out runs: its rms error is 0.01 of their spread (the others: forest 0.4 when it was"
+    )
+    assert sentence in str(posterior.check())
+    posterior.save(tmp_path / "fit.nc")
+    again = oc.load(tmp_path / "fit.nc")
+    assert sentence in str(again.check())
+    assert again.record.notes.held_out_errors == {"gp": 0.01, "forest": 0.4}

@@ -18,6 +18,7 @@ from test_campaigns import gone
 
 import orthocal as oc
 from orthocal.errors import InputError, OrthocalWarning, SimulatorError
+from orthocal.execution.launching import run_program
 
 DESIGN = pd.DataFrame({"g": [1.0, 0.1 + 0.2], "k m": [3.0, 4.0]})
 X = pd.DataFrame({"x": [0.0, 0.5, 1.0]})
@@ -201,6 +202,56 @@ def test_programs_in_an_executor_of_the_user(folder):
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         runs = run(line(folder), folder, executor=pool, timeout=30)
     assert not runs.failed.any()
+
+
+ALONE = """
+assert sys.stdin.read() == ""
+assert os.getpid() == os.getpgid(0) == os.getsid(0)
+pid = os.fork() or os._exit(0)
+try:
+    while True:
+        assert os.wait()[0] == pid
+except ChildProcessError:
+    pass
+open({groups!r}, "a").write(f"{{os.getpid()}}\\n")
+print(1, 2, 3)
+"""
+
+
+def empty(group, seconds=5.0):
+    """Whether a group of processes ends within some seconds."""
+    end = time.monotonic() + seconds
+    try:
+        while time.monotonic() < end:
+            os.killpg(group, 0)
+            time.sleep(0.02)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@pytest.mark.slow
+def test_a_program_is_alone_with_its_children(tmp_path):
+    """Who guards it is none of them, and ends with it."""
+    code = ALONE.format(groups=str(tmp_path / "groups"))
+    assert not run(program(tmp_path, code, output="stdout"), tmp_path).failed.any()
+    assert all(empty(int(group)) for group in (tmp_path / "groups").read_text().split())
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks at /proc")
+def test_a_program_ignores_no_signal(tmp_path):
+    """Python ignores some for itself. What nohup ignores stays so, and the C library's own two nobody can set."""
+    run_program(["grep", "SigIgn", "/proc/self/status"], [], tmp_path, None, "")
+    ignored = int((tmp_path / "stdout.txt").read_text().split()[1], 16)
+    assert not [one for one in signal.valid_signals() - {signal.SIGHUP} if ignored >> (one - 1) & 1]
+
+
+def test_a_program_without_its_interpreter(tmp_path):
+    script = tmp_path / "sim"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o700)
+    with pytest.raises(SimulatorError, match=r"all 2 runs failed; run 0: cannot start '.*/sim': No such file or dir"):
+        run(oc.Program("./sim {input}", base=tmp_path), tmp_path)
 
 
 SCRIPT = """

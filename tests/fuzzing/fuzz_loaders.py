@@ -18,6 +18,7 @@ import time
 import tomllib
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -267,6 +268,64 @@ seed = 4
 ml = [2.0, 5]
 f_dm = [0.0, 0.4]
 """
+EXPERIMENTS = """weights = { one = 1, "the other" = 2.5 }
+
+[private.b]
+pooled = true
+mean = { distribution = "norm", loc = 0, scale = 5 }
+sd = { distribution = "halfnorm", scale = 2 }
+
+[simulator]
+function = "simulator.py:simulate"
+
+[parameters]
+a = { distribution = "norm", loc = 0.5, scale = 2 }
+b = { distribution = "norm", loc = 0, scale = 1.5 }
+
+[data]
+x = "x"
+y = "y"
+
+[domain]
+lower = 0
+upper = 1
+nodes = 20
+
+[experiments.one]
+data = { file = "field.csv" }
+noise = { cov = 0.04 }
+
+[experiments."the other"]
+data = { file = "field.csv" }
+noise = { cov = 0.09 }
+parameters = ["a", "b"]
+"""
+LABELLED = """private = ["b"]
+
+[simulator]
+function = "simulator.py:simulate"
+
+[parameters]
+a = { distribution = "norm", loc = 0.5, scale = 2 }
+b = { distribution = "norm", loc = 0, scale = 1.5 }
+
+[data]
+file = "field.csv"
+x = "x"
+y = "y"
+experiment = "label"
+
+[domain]
+lower = 0
+upper = 1
+nodes = 20
+
+[noise]
+cov = 0.04
+
+[experiments.b]
+noise = { cov = 0.09 }
+"""
 SIMULATOR = "def simulate(x, theta):\n    return theta[0] * x[:, 0] + theta[-1]\n"
 
 
@@ -310,6 +369,14 @@ def _read_problem(path: Path) -> Any:
     config = read_problem_file(path)
     build_problem(config, path.parent)
     build_method(config.method, config.loss)
+    return config.model_dump()
+
+
+def _read_experiments(path: Path) -> Any:
+    from orthocal.config.experiments_file import build_any, read_any_file
+
+    config = read_any_file(path)
+    build_any(config, path)
     return config.model_dump()
 
 
@@ -366,6 +433,48 @@ def _foreign_is_said(content: bytes, read: dict[str, Any], before: Any) -> bool:
     return found is not None and all(
         np.array_equal(np.sort(np.array(found[name])), read[name], equal_nan=True) for name in read
     )
+
+
+def _wide_runs(folder: Path) -> Path:
+    """One row a run, the points in the header."""
+    runs, places = _runs(), [(j, k) for k in range(2) for j in range(3)]
+    x = np.ravel(runs.x).tolist()
+    header = ["id", "a", "b", *(f"{'uv'[k]}[t={x[j]!r}]" for j, k in places)]
+    rows = [
+        [str(i), *map(repr, theta), *("" if np.isnan(output[j, k]) else repr(float(output[j, k])) for j, k in places)]
+        for i, (theta, output) in enumerate(zip(runs.theta.tolist(), runs.output, strict=True))
+    ]
+    (folder / "wide.csv").write_text("\n".join(",".join(row) for row in [header, *rows]) + "\n")
+    return folder / "wide.csv"
+
+
+def _read_wide_runs(path: Path) -> Any:
+    return _table(oc.RunTable.load(path, ["a", "b"], ["t"], ["u", "v"]))
+
+
+_ANY_DECIMAL = re.compile(_DECIMAL.pattern)
+
+
+def _wide_is_said(content: bytes, read: dict[str, Any], before: Any) -> bool:
+    """The parameters as their columns say; numbers of the output and points that are in the table and its header."""
+    found = said_columns(content, comments=True)
+    if found is None:
+        return False
+    theta, output = read["theta"], np.asarray(read["output"])
+    if any(not np.array_equal(np.sort(theta[:, j]), np.sort(found[name])) for j, name in enumerate("ab")):
+        return False
+    there = Counter(value for name, column in found.items() if name not in ("a", "b") for value in column)
+    header = {float(one.group()) for name in found for one in _ANY_DECIMAL.finditer(name)}
+    return not Counter(output[np.isfinite(output)].tolist()) - there and set(np.ravel(read["x"]).tolist()) <= header
+
+
+def _parquet_runs(folder: Path) -> Path:
+    import pyarrow
+    from pyarrow import parquet
+
+    table = pyarrow.Table.from_pandas(_runs().to_frame(), preserve_index=False)
+    parquet.write_table(table, folder / "runs.parquet", write_page_checksum=True)
+    return folder / "runs.parquet"
 
 
 def _posterior(folder: Path) -> Path:
@@ -614,10 +723,14 @@ def _read_stages(path: Path) -> Any:
 LOADERS = (
     Loader("TOML problem", _toml(PROBLEM, "problem.toml"), _read_problem, changed_text, settings_are_said),
     Loader("TOML campaign", _toml(CAMPAIGN, "campaign.toml"), _read_campaign, changed_text, settings_are_said),
+    Loader("TOML experiments", _toml(EXPERIMENTS, "all.toml"), _read_experiments, changed_text, settings_are_said),
+    Loader("TOML labelled data", _toml(LABELLED, "all.toml"), _read_experiments, changed_text, settings_are_said),
     Loader("TOML galaxy", _toml(GALAXY, "galaxy.toml"), _read_galaxy, changed_text, settings_are_said),
     Loader("CSV field data", _field, _read_field, changed_text, columns_are_said),
     Loader("Parquet field data", _parquet_field, _read_parquet, changed_bytes, anything),
     Loader("CSV runs, theirs", _foreign_runs, _read_foreign_runs, changed_text, _foreign_is_said),
+    Loader("CSV runs, wide", _wide_runs, _read_wide_runs, changed_text, _wide_is_said),
+    Loader("Parquet runs", _parquet_runs, _read_foreign_runs, changed_bytes, anything),
     Loader(
         "CSV runs, saved",
         lambda folder: _runs().save(folder / "runs.csv"),

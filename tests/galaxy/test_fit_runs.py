@@ -93,6 +93,7 @@ def test_none_are_added_where_none_are_wanted_or_possible(data, tmp_path, monkey
     assert said[-1] == "  none: collinear"
 
 
+@pytest.mark.slow
 def test_a_damaged_list_is_refused(data, tmp_path):
     make(data, tmp_path, runs=24, refine=1)
     (tmp_path / "refined.json").write_text("[[")

@@ -130,3 +130,17 @@ def test_the_density_of_truncated_proposals():
     for power in (1, 2):
         exact, values = weights @ grid**power, drawn**power
         assert np.all(np.abs(values.mean(axis=0) - exact) < LIMIT * values.std(axis=0) / np.sqrt(count) + 1e-3)
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_truncated_proposals_at_one_bound_are_the_truncated_gaussian(bounded):
+    """-(theta - c)' H (theta - c) / 2, less the log of the share of a within its bounds: the closed form."""
+    priors = {"a": stats.uniform(0, 3) if bounded else stats.norm(0, 1), "b": stats.norm(0, 1)}
+    precision, centre = np.array([[2.0, -1.1], [-1.1, 1.0]]), np.array([0.4, -0.3])
+    theta = np.random.default_rng(1).uniform(0.1, 2.9, (20, 2))
+    proposal = Truncated.of(np.tile(centre, (20, 1)), np.linalg.cholesky(precision)[None], Parameters(priors))
+    inside = stats.norm(centre[0], np.sqrt(np.linalg.inv(precision)[0, 0]))
+    share = inside.cdf(3) - inside.cdf(0) if bounded else 1.0
+    away = theta - centre
+    exact = -0.5 * np.einsum("ci,ij,cj->c", away, precision, away) - np.log(share)
+    np.testing.assert_allclose(proposal.log_density(theta), exact, atol=1e-10)

@@ -9,7 +9,7 @@ from scipy import stats
 
 from helpers import generators
 from orthocal.kernels import HMC, slice
-from orthocal.kernels.base import Conditional, ThetaModel, ThetaState
+from orthocal.kernels.base import Conditional, ThetaModel, ThetaState, accept
 from orthocal.kernels.hmc import HMCTuning, _reflected
 from orthocal.kernels.laplace import _log_kernel, _proposal, _standard
 from orthocal.problem.parameters import Parameters
@@ -175,3 +175,31 @@ def test_the_bracket_lies_anywhere_around_its_start(monkeypatch):
     monkeypatch.setattr(slice, "MOST_WIDENINGS", 1)
     way = (moved_by_slices(np.full(1000, 0.5), 0.1) - 0.5) / 0.1
     assert stats.kstest(way, stats.triang(0.5, loc=-1, scale=2).cdf).pvalue > 1e-4
+
+
+def test_the_score_is_the_slope_of_the_density():
+    """By differences, with priors that have a slope of their own."""
+    parameters = Parameters({"a": stats.norm(0.5, 0.7), "b": stats.norm(-1, 0.4)})
+    target = Conditional(ThetaModel(parameters, curved, slope, np.full((2, 1), 4.0)), np.full((1, 2, 1), 0.3))
+    theta, step = np.array([[0.2, -0.6]]), 1e-5
+    score = target.score(target.base.state(theta), slope(theta[0])[None])
+    for j, move in enumerate(step * np.eye(2)):
+        ahead, behind = (target.log_density(target.base.state(theta + sign * move)) for sign in (1, -1))
+        np.testing.assert_allclose(score[:, j], (ahead - behind) / (2 * step), rtol=1e-6)
+
+
+class Drawn:
+    """A generator with one number."""
+
+    def __init__(self, uniform):
+        self.random = lambda: uniform
+
+
+def test_a_move_is_made_with_the_probability_of_its_ratio():
+    uniform = np.array([0.0, 0.3, 0.49, 0.51, 0.7, 0.74, 0.76, 0.99])
+    state = conditional(len(uniform)).base.state(np.full((len(uniform), 2), 0.5))
+    moved_to = conditional(len(uniform)).base.state(np.full((len(uniform), 2), 0.6))
+    density = np.zeros(len(uniform))
+    for ratio in (0.5, 0.25):
+        *_, moved = accept([Drawn(one) for one in uniform], state, density, moved_to, density, np.log(ratio) + density)
+        np.testing.assert_array_equal(moved, 1 - uniform < ratio)

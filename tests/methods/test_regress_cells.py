@@ -13,8 +13,9 @@ from helpers import generators, with_holes
 from orthocal.methods import fine_nodes, regress_cells
 from orthocal.methods.base import Plan
 from orthocal.methods.fitted import fitted_bias
+from orthocal.methods.gibbs import gibbs_draws
 from orthocal.methods.joint import _squares
-from orthocal.methods.regress import Linear, gibbs_draws
+from orthocal.methods.regress import Linear
 from orthocal.methods.regress_cells import cells_draws
 from orthocal.problem.noise import NoiseSource
 

@@ -105,3 +105,20 @@ def test_a_longer_sobol_sequence_gives_its_integrals_to_the_first_nodes():
     assert np.abs(coefficients(values, 256) - expected).max() > 1e-2
     square = (down**2).mean(axis=1) + fine.missed_square(values)
     assert square == pytest.approx((values**2).mean(axis=1), abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["cells", "smooth", "sobol"])
+def test_a_functional_at_the_box_s_nodes_goes_up_to_the_fine_ones(kind):
+    rng = np.random.default_rng(3)
+    box = oc.Box([0.0, -2.0], [1.0, 2.0], nodes=8 if kind != "sobol" else 32)
+    if kind == "sobol":
+        nodes, p = box.sobol(2, 100).nodes, 3
+        rule = SobolRule(nodes, rng.standard_normal((len(nodes), 2, p)), 32, np.array([[2.0, 0.5], [0.5, 1.0]]))
+        coarse = 32
+    else:
+        cuts = [np.sort(rng.uniform(0, 1, 20)), np.sort(rng.uniform(-2, 2, 12))]
+        rule = FineRule.of_cells(box, cuts) if kind == "cells" else FineRule.smooth(box, [9, 11])
+        coarse = 64
+    values, functional = rng.standard_normal((4, len(rule.nodes), 2)), rng.standard_normal((5, coarse, 2))
+    expected = np.einsum("amk,smk->as", functional, rule.down(values))
+    np.testing.assert_allclose(np.einsum("amk,smk->as", rule.up(functional), values), expected, atol=1e-10)

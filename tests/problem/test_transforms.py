@@ -5,8 +5,9 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.errors import InputError, NonFiniteError
+from orthocal.problem.given_simulator import Simulator
 from orthocal.problem.parameters import Parameters
-from orthocal.problem.simulator import BoundSimulator, Simulator
+from orthocal.problem.simulator import BoundSimulator
 from orthocal.problem.transforms import TRANSFORMS, Transforms, chosen_transforms
 
 PRIORS = {"a": stats.norm(5, 3), "k": stats.norm(1, 1)}

@@ -13,6 +13,8 @@ from orthocal.regression.gaussian_process import (
     correlation_slopes,
     fit_hyperparameters,
     jittered_cholesky,
+    label_correlation,
+    label_odds,
     restricted_deviance,
 )
 
@@ -305,7 +307,7 @@ def test_many_points_are_thinned(monkeypatch):
     z = np.sin(x[:, 0]) + 0.1 * np.random.default_rng(13).standard_normal(len(x))
     seen = []
 
-    def counted(values, x, z, nu, basis, relative_var):
+    def counted(values, x, z, nu, basis, relative_var, labelled):
         seen.append((len(x), len(z), len(basis), len(relative_var)))
         np.testing.assert_allclose(z, np.sin(x[:, 0]), atol=0.6)
         return float(values @ values), 2 * values
@@ -336,3 +338,78 @@ def test_the_length_scale_of_a_constant_input_is_long():
     fit = fit_hyperparameters(x, z, 1.5, span=np.ones(2), basis=np.ones((40, 1)), relative_var=np.ones(40))
     assert fit.lengthscale[1] == pytest.approx(20.0)
     assert fit.at_bound == ()
+
+
+LABELLED = (1, 3)
+
+
+def with_labels(n=24, seed=4):
+    """Two numeric inputs, and two of labels whose numbers mean nothing."""
+    rng = np.random.default_rng(seed)
+    return np.column_stack(
+        [rng.random(n), rng.choice([7.0, -1.0, 100.0], n), rng.random(n), rng.integers(0, 2, n).astype(float)]
+    )
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, np.inf])
+def test_labels_multiply_the_correlation_of_the_numbers(nu):
+    x, lengths = with_labels(), np.array([0.3, 1.5, 0.7, 0.25])
+    k = correlation(x, x[:9], lengths, nu, LABELLED)
+    plain = correlation(x[:, [0, 2]], x[:9, [0, 2]], lengths[[0, 2]], nu)
+    different = [(x[:, j, None] != x[:9, j]) for j in LABELLED]
+    expected = plain * np.where(different[0], 1.5 / 2.5, 1.0) * np.where(different[1], 0.25 / 1.25, 1.0)
+    np.testing.assert_allclose(k, expected, rtol=1e-14)
+    # positive definite: labels at the same place are exchangeable
+    assert np.linalg.eigvalsh(correlation(x, x, lengths, nu, LABELLED)).min() > 0
+    whole, slopes = correlation_slopes(x, lengths, nu, LABELLED)
+    np.testing.assert_allclose(whole, correlation(x, x, lengths, nu, LABELLED), rtol=1e-14)
+    for j in range(4):
+        step = np.where(np.arange(4) == j, np.exp(1e-5), 1.0)
+        above, below = (correlation(x, x, own, nu, LABELLED) for own in (lengths * step, lengths / step))
+        np.testing.assert_allclose(slopes[j], (above - below) / 2e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, np.inf])
+def test_the_gradient_of_the_deviance_holds_for_labels(nu):
+    x = with_labels()
+    rng = np.random.default_rng(2)
+    z, basis, relative_var = rng.standard_normal(24), np.column_stack([np.ones(24), x[:, 0]]), rng.uniform(0.5, 2, 24)
+    values = np.log([1.3, 0.4, 0.8, 0.6, 2.0, 0.1])
+    _, gradient = restricted_deviance(values, x, z, nu, basis, relative_var, LABELLED)
+    for j in range(6):
+        step = np.where(np.arange(6) == j, 1e-5, 0.0)
+        above, below = (
+            restricted_deviance(values + sign * step, x, z, nu, basis, relative_var, LABELLED)[0] for sign in (1, -1)
+        )
+        assert gradient[j] == pytest.approx((above - below) / 2e-5, rel=1e-5, abs=1e-6)
+
+
+def test_the_correlation_between_labels_is_found():
+    """From 20 labels and 12 points each: rho is known to about 0.07, so that 0.25 fails in one of a thousand."""
+    rng = np.random.default_rng(8)
+    points, labels, rho = np.linspace(0, 1, 12), 20, 0.6
+    K = correlation(points[:, None], points[:, None], np.array([0.3]), 1.5)
+    root = np.linalg.cholesky(K + 1e-10 * np.eye(12))
+    common, own = root @ rng.standard_normal(12), root @ rng.standard_normal((12, labels))
+    z = (np.sqrt(rho) * common[:, None] + np.sqrt(1 - rho) * own).T.ravel() + 0.05 * rng.standard_normal(12 * labels)
+    x = np.column_stack([np.tile(points, labels), np.repeat(np.arange(labels), 12)])
+    fit = fit_hyperparameters(
+        x, z, 1.5, span=np.ones(2), basis=np.empty((240, 0)), relative_var=np.ones(240), labelled=(1,)
+    )
+    assert label_correlation(fit.lengthscale[1]) == pytest.approx(rho, abs=0.25)
+    assert fit.lengthscale[0] == pytest.approx(0.3, rel=0.25)
+    assert not fit.at_bound
+
+
+def test_a_single_label_says_nothing_about_others():
+    x = np.column_stack([np.linspace(0, 1, 20), np.full(20, 3.0)])
+    z = np.sin(5 * x[:, 0]) + 0.1 * np.cos(40 * x[:, 0])
+    options = {"basis": np.ones((20, 1)), "relative_var": np.ones(20), "noise_var": 0.01}
+    fit = fit_hyperparameters(x, z, 1.5, span=np.ones(2), labelled=(1,), **options)
+    alone = fit_hyperparameters(x[:, :1], z, 1.5, span=np.ones(1), **options)
+    assert label_correlation(fit.lengthscale[1]) == pytest.approx(0.5)
+    assert fit.sd == pytest.approx(alone.sd, rel=1e-6)
+
+
+def test_odds_of_none_and_all_are_finite():
+    np.testing.assert_allclose(label_correlation(label_odds(np.array([0.0, 0.3, 1.0]))), [0, 0.3, 1], atol=2e-12)

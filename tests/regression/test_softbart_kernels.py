@@ -12,15 +12,15 @@ from orthocal.regression import softbart_kernels as kernels
 
 
 def test_the_shares_are_drawn_from_their_full_conditional():
-    """Dirichlet(a/d + number of splits): mean and second moments, of variables of a fixed forest."""
-    rng = np.random.default_rng(15)
+    """Dirichlet(a p + number of splits): mean and second moments, of variables of a fixed forest."""
+    rng, prior = np.random.default_rng(15), np.array([1 / 3, 1 / 2, 1 / 6])
     sampler = SoftBART(trees=3, sparsity=1.5).prepare(setting(rng.random((5, 3)), noise_var=np.full(5, 1e200))).own
     state, _ = sampler.draw([rng], None, np.zeros((1, 5)))
     nodes, draws = state[0].nodes, np.empty((40_000, 3))
     inner = (nodes[:, :, kernels.PARENT] != kernels.FREE) & (nodes[:, :, kernels.CHILD] != kernels.LEAF)
     for row in draws:
-        kernels.draw_shares(rng, nodes, 1.5, row)
-    exact = stats.dirichlet(0.5 + np.bincount(nodes[inner][:, kernels.VARIABLE], minlength=3))
+        kernels.draw_shares(rng, nodes, 1.5 * prior, row)
+    exact = stats.dirichlet(1.5 * prior + np.bincount(nodes[inner][:, kernels.VARIABLE], minlength=3))
     assert inner.sum() > 2
     mean, error = batch_means(np.hstack([draws, draws**2]))
     assert np.all(np.abs(mean - np.append(exact.mean(), exact.var() + exact.mean() ** 2)) < 5 * error)

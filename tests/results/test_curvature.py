@@ -10,8 +10,8 @@ from scipy import stats
 from scipy.optimize import least_squares
 
 import orthocal as oc
-from orthocal import calibration
 from orthocal.errors import NonFiniteError
+from orthocal.results import noted
 from orthocal.results.curvature import curvature_factors
 
 N = 200
@@ -76,7 +76,7 @@ def test_a_simulator_that_fails_nearby_does_not_end_the_run(monkeypatch):
     def fails(*_):
         raise NonFiniteError("NaN")
 
-    monkeypatch.setattr(calibration, "curvature_factors", fails)
+    monkeypatch.setattr(noted, "curvature_factors", fails)
     posterior = oc.calibrate(problem_of(0.3), PGP, draws=100, seed=1)
     assert not [one for one in posterior.check() if one.topic == "curvature"]
 

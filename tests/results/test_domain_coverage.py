@@ -9,11 +9,12 @@ from scipy import stats
 from scipy.stats import qmc
 
 import orthocal as oc
+from orthocal.problem.labels import LabelColumns
 from orthocal.results.coverage import Coverage, DomainCoverage, domain_findings
 from orthocal.results.figures import fit_figure
 
 
-def record(x, domain=None, names=None):
+def record(x, domain=None, names=None, labels=None):
     """What the coverage looks at, without a calibration."""
     x = np.asarray(x, dtype=float).reshape(len(x), -1)
     d = x.shape[1]
@@ -21,7 +22,9 @@ def record(x, domain=None, names=None):
     nodes, weights = domain.rules(d)[0]
     stored = {"domain": np.stack(domain.bounds(d)), "nodes": nodes, "node_weights": weights}
     named = names or tuple(f"x{j + 1}" for j in range(d))
-    return SimpleNamespace(x=x, constant=stored.get, input_names=named, without_inputs=False)
+    return SimpleNamespace(
+        x=x, constant=stored.get, input_names=named, without_inputs=False, labels=labels or LabelColumns()
+    )
 
 
 def empty(x, domain=None):

@@ -128,8 +128,8 @@ def test_errors_in_x_beside_a_curved_simulator():
 
 
 def test_the_report_names_errors_in_x():
-    from orthocal.results.report import _settings
+    from orthocal.results.report import settings_of
 
     problem = oc.Problem(X, 2 * X, lambda x, t: t[0] * x, EXACT, oc.Box(0, 4), 0.01, starts=2, x_err=0.05)
-    settings = dict(_settings(short(problem, "none", draws=20).record))
+    settings = dict(settings_of(short(problem, "none", draws=20).record))
     assert settings["errors of x"] == "typical standard deviation 0.05"

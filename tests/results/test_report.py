@@ -108,6 +108,7 @@ def test_problems_are_announced_at_the_top(odd_page):
     assert "found." in text[: text.index("Parameters")]
 
 
+@pytest.mark.slow
 def test_figures_for_several_inputs_and_outcomes(tmp_path):
     rng = np.random.default_rng(0)
     x = rng.random((40, 5))

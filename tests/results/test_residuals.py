@@ -9,6 +9,7 @@ from scipy import stats
 import orthocal as oc
 from helpers import short
 from orthocal.examples import FIN, MODEL1, fin_truth
+from orthocal.problem.labels import LabelColumns
 from orthocal.results.residuals import FALSE_ALARM, misfits
 
 
@@ -40,7 +41,9 @@ class OneDraw:
     def __init__(self, x, y):
         self.x, self.y = x, y[:, None]
         self.noise_by_point, self.noise_cov, self.without_inputs = None, np.eye(1), False
+        self.row_correlation = None
         self.scale_names, self.input_names = ("y",), tuple(f"x{j}" for j in range(x.shape[1]))
+        self.labels, self.span = LabelColumns(), np.ptp(x, axis=0)
 
     q = 1
 

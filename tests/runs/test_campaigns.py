@@ -306,6 +306,7 @@ def test_killed_and_interrupted_campaigns_go_on_where_they_stopped(tmp_path, sig
     assert sum(made.values()) <= 24 + 2 * 3
 
 
+@pytest.mark.slow
 def test_a_dying_process_and_a_time_out_cost_no_other_run(tmp_path, signs):
     """In processes of our own: one run kills its process, another hangs with a child."""
     with pytest.warns(OrthocalWarning, match="2 of 4 runs failed; run 1: its process ended by signal 9"):
@@ -417,6 +418,7 @@ oc.campaign(test_campaigns.line, np.arange(2.0), np.array([0.0, 1.0]), store={st
 """
 
 
+@pytest.mark.slow
 def test_a_script_without_guard_is_told_so(tmp_path, signs):
     (tmp_path / "script.py").write_text(
         GUARDLESS.format(tests=str(Path(__file__).parent), store=str(tmp_path / "r.db"))

@@ -104,11 +104,11 @@ def test_frames_come_back(ragged):
 
 
 def test_long_tables_from_elsewhere(tmp_path):
-    """No column `run`: the rows with the same theta are a run, in the order in which they appear."""
+    """No column `run`: the rows with the same theta are a run; runs stand in the order of theta."""
     (tmp_path / "theirs.csv").write_text("g,x,y,note\n2,0,1,a\n1,0,5,b\n2,1,NA,c\n1,1,,d\n")
     runs = RunTable.load(tmp_path / "theirs.csv", "g", "x", "y", {"g": "m/s^2"})
-    assert runs.theta[:, 0].tolist() == [2, 1]
-    assert np.array_equal(runs.output[..., 0], [[1, np.nan], [5, np.nan]], equal_nan=True)
+    assert runs.theta[:, 0].tolist() == [1, 2]
+    assert np.array_equal(runs.output[..., 0], [[5, np.nan], [1, np.nan]], equal_nan=True)
     assert runs.units == {"g": "m/s^2"}
 
 

@@ -68,6 +68,7 @@ def test_a_folder_in_use(orthocal, tmp_path, monkeypatch):
         refused(orthocal("study", "table1", "--out", "out"), "out/results.db is in use by another run")
 
 
+@pytest.mark.slow
 def test_a_study_from_start_to_end(orthocal, tmp_path, fake_folder):
     run = orthocal("study", "fake_studies:RAISING", "--replications", 4, "--draws", 40, "--jobs", 1)
     assert run.returncode == 1

@@ -24,7 +24,8 @@ def ends(fit: Hyperparameters, residual: Array, span: Array) -> tuple[str, ...]:
             found.append("smallest sd" if fit.sd < size or size == 0 else "largest sd")
         else:
             j = int(name.split()[-1]) - 1
-            found.append(f"{'shortest' if fit.lengthscale[j] < span[j] else 'longest'} {name}")
+            ends_of = ("least", "most") if name.startswith("label") else ("shortest", "longest")
+            found.append(f"{ends_of[0] if fit.lengthscale[j] < span[j] else ends_of[1]} {name}")
     return tuple(found)
 
 
@@ -33,6 +34,12 @@ def bound_findings(findings: dict[str, Any]) -> Iterator[Finding]:
     ended = findings.get("at_bound") or []
     for place in ["smallest sd"] if "smallest sd" in ended else ended:
         end, _, name = place.partition(" ")
+        if end in _LABELS:
+            which = f"the correlation of the bias between the labels of input {name.split()[-1]}"
+            yield Finding(
+                "fine", "bias prior", f"the search for {which} ended at the {end} that is looked for: {_LABELS[end]}"
+            )
+            continue
         if end not in _MEANINGS:
             # a file of version 0.1 does not know the end
             end, name = "last", place
@@ -46,6 +53,11 @@ def bound_findings(findings: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(level, "bias prior", f"{message}{meaning}", advice)
 
 
+#: the same of the correlation between labels: neither end is anything to worry about
+_LABELS = {
+    "least": "each label has a bias of its own, about which the others say nothing",
+    "most": "all labels have the same bias",
+}
 #: what each end means, and what to do
 _MEANINGS = {
     "smallest": (

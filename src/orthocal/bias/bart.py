@@ -56,7 +56,15 @@ class BART(BARTSettings, ListedPrior):
         leaf_sd = spread / (2 * self.k * np.sqrt(self.trees))
         points = [spread_cut_points(column, self.cuts, self.grid) for column in setting.x.T]
         own = BARTSampler(
-            self, leaf_sd, points, setting.x, setting.nodes, setting.noise_var, setting.unit, setting.counts
+            self,
+            leaf_sd,
+            points,
+            setting.x,
+            setting.nodes,
+            setting.noise_var,
+            setting.unit,
+            setting.counts,
+            setting.shares,
         )
         return with_offset(own, residual, setting.noise_var)
 

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkab
 import numpy as np
 
 from ..arrays import Array, IntArray
-from ..errors import FileError
 from ..findings import Finding
+from ..problem.labels import NO_LABELS, LabelColumns
 from ..regression.chainwise import ChainwiseSampler as ChainwiseSampler
 
 
@@ -39,9 +39,18 @@ class Setting(NamedTuple):
         Its number among the outcomes.
     counts
         Observations behind each data point, (n,), where those with the same x were merged into one.
+    labels
+        Which inputs are categorical. A prior that does not know of them is given x with a column of ones and zeros for
+        each label instead, see ``bias/one_hot.py``.
+    shares
+        How often each column is to be split by, (d,), where not all alike: the columns of a categorical input's labels
+        count as one input.
     unmerged
         The same with a row for every observation. Priors of orthocal are given merged points, and choose their scales
         by all observations; a user's own is given every observation as a point.
+    noise_cov
+        Covariance of all observations' noise, (n, n), where it is correlated between them. ``noise_var`` is then what
+        is left when the correlated part is known: that is drawn beside the bias, and taken off its residual.
     """
 
     x: Array
@@ -54,6 +63,9 @@ class Setting(NamedTuple):
     outcome: int = 0
     counts: Array | None = None
     unmerged: Setting | None = None
+    noise_cov: Array | None = None
+    labels: LabelColumns = NO_LABELS
+    shares: Array | None = None
 
     @property
     def every(self) -> Setting:
@@ -195,14 +207,3 @@ def listed(prior: Prior) -> Prior:
     PRIORS[prior.name] = prior
     SAMPLERS[prior.name] = StoredSampler(prior.restore, prior.remarks)
     return prior
-
-
-def stored_sampler(settings: dict[str, Any]) -> StoredSampler:
-    """What a file's sampler needs, from its settings."""
-    kind = str(settings.get("kind"))
-    if kind not in SAMPLERS:
-        raise FileError(
-            f"the bias prior {kind!r} of this file is not known to this version of orthocal: if it is your own, give "
-            "it with the simulator, oc.load(path, simulator=f, bias=MyPrior())"
-        )
-    return SAMPLERS[kind]

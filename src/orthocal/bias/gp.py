@@ -14,7 +14,16 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from ..arrays import Array, IntArray, as_floats, unique_rows
 from ..errors import InputError
 from ..findings import Finding
-from ..regression.gaussian_process import check_smoothness, correlation, fit_hyperparameters, jittered_cholesky
+from ..regression.gaussian_process import (
+    Labelled,
+    check_smoothness,
+    correlation,
+    fit_hyperparameters,
+    jittered_cholesky,
+    label_correlation,
+    label_odds,
+)
+from ..regression.log_prior import LogPrior
 from .at_bound import bound_findings, ends
 from .base import ListedPrior, Setting, listed
 
@@ -45,7 +54,7 @@ class GP(ListedPrior):
         Prior standard deviation of the bias in the outcome's unit; None chooses it by marginal likelihood of the
         residual at theta_tilde.
     lengthscale
-        A number, or one an input; None chooses one an input by marginal likelihood.
+        A number, or one for each numeric input; None chooses one an input by marginal likelihood.
     hyperparameters
         What happens to an sd and length-scales that are not given: ``"marginal-likelihood"`` chooses them,
         ``"sample"`` draws them together with theta, with the priors of ``oc.methods.KO`` (``oc.methods.Joint`` only).
@@ -53,16 +62,22 @@ class GP(ListedPrior):
         How it is computed: ``"dense"``, exactly, at a cost that grows with the cube of the number of distinct points;
         ``"large"``, after one pass over the data, exactly in one input and by an approximation whose error is reported
         in several; ``"auto"`` takes the second from 3000 distinct points on (``oc.methods.Joint`` only).
+    label_correlation
+        rho of categorical inputs, by which k is multiplied where labels differ: 0 for labels with biases that say
+        nothing about each other, 1 for labels with the same bias. A number, or one for each categorical input; None
+        chooses one an input by marginal likelihood.
     """
 
     name: ClassVar[str] = "gp"
     words: ClassVar[str] = "The bias is a smooth function (a Gaussian process)"
+    knows_labels: ClassVar[bool] = True
 
     nu: float = 1.5
     sd: float | None = None
     lengthscale: Any = None
     hyperparameters: Literal["marginal-likelihood", "sample"] = "marginal-likelihood"
     form: Literal["auto", "dense", "large"] = "auto"
+    label_correlation: Any = None
 
     def __post_init__(self) -> None:
         check_smoothness(self.nu)
@@ -75,6 +90,10 @@ class GP(ListedPrior):
             lengths = as_floats(self.lengthscale, "lengthscale")
             if lengths.ndim > 1 or not (np.isfinite(lengths).all() and (lengths > 0).all()):
                 raise InputError(f"lengthscale={self.lengthscale}: give a positive number, or one an input")
+        if self.label_correlation is not None:
+            shared = as_floats(self.label_correlation, "label_correlation")
+            if shared.ndim > 1 or not ((shared >= 0) & (shared <= 1)).all():
+                raise InputError(f"label_correlation={self.label_correlation}: give a number between 0 and 1")
 
     @staticmethod
     def restore(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> GPSampler:
@@ -108,22 +127,15 @@ class GP(ListedPrior):
             setting.noise_var,
             scales.at_bound,
             setting.unit,
+            setting.labels.columns,
         )
 
-    def scales(self, setting: Setting) -> Scales:
-        """The hyperparameters that are given, and the others by marginal likelihood."""
-        d = setting.x.shape[1]
-        length = None
-        if self.lengthscale is not None:
-            length = np.atleast_1d(as_floats(self.lengthscale, "lengthscale"))
-            if length.size not in (1, d):
-                raise InputError(
-                    f"lengthscale has {length.size} values but x has {d} inputs: give one, or one an input"
-                )
-            length = np.broadcast_to(length, d).copy()
+    def scales(self, setting: Setting, expected: LogPrior | None = None) -> Scales:
+        """The hyperparameters that are given, and the others by marginal likelihood, with what is ``expected``."""
+        length = self.given_scales(setting.x.shape[1], setting.labels.columns)
         sd = None if self.sd is None else self.sd * setting.unit
         at_bound: tuple[str, ...] = ()
-        if sd is None or length is None:
+        if sd is None or np.isnan(length).any():
             every = setting.every
             fit = fit_hyperparameters(
                 every.x,
@@ -135,13 +147,39 @@ class GP(ListedPrior):
                 sd=sd,
                 lengthscale=length,
                 noise_var=1.0,
+                relative_cov=every.noise_cov,
+                labelled=setting.labels.columns,
+                expected=expected,
             )
             sd, length = fit.sd, fit.lengthscale
             at_bound = ends(fit, every.residual, setting.span)
         return Scales(sd, length, at_bound)
 
+    def given_scales(self, d: int, labelled: Labelled) -> Array:
+        """The length-scales that are given, (d,), and the odds of labels' correlations; NaN where they are not."""
+        scales = np.full(d, np.nan)
+        numeric = np.setdiff1d(np.arange(d), labelled)
+        if self.lengthscale is not None:
+            length = np.atleast_1d(as_floats(self.lengthscale, "lengthscale"))
+            if length.size not in (1, len(numeric)):
+                what = f"{len(numeric)} numeric inputs" if labelled else f"{d} inputs"
+                raise InputError(f"lengthscale has {length.size} values but x has {what}: give one, or one an input")
+            scales[numeric] = length
+        if self.label_correlation is not None:
+            shared = np.atleast_1d(as_floats(self.label_correlation, "label_correlation"))
+            if not labelled:
+                raise InputError("label_correlation is for categorical inputs, and x has none: leave it out")
+            if shared.size not in (1, len(labelled)):
+                raise InputError(
+                    f"label_correlation has {shared.size} values but x has {len(labelled)} categorical inputs: give "
+                    "one, or one an input"
+                )
+            scales[list(labelled)] = label_odds(shared)
+        return scales
+
     def describe(self) -> dict[str, Any]:
         length = None if self.lengthscale is None else np.asarray(self.lengthscale, dtype=float).tolist()
+        shared = None if self.label_correlation is None else np.asarray(self.label_correlation, dtype=float).tolist()
         return {
             "kind": self.name,
             "nu": _json_number(self.nu),
@@ -149,12 +187,25 @@ class GP(ListedPrior):
             "lengthscale": length,
             **({"hyperparameters": "sample"} if self.hyperparameters == "sample" else {}),
             **({} if self.form == "auto" else {"form": self.form}),
+            **({} if self.label_correlation is None else {"label_correlation": shared}),
         }
 
 
 def check_hyperparameters(hyperparameters: str) -> None:
     if hyperparameters not in ("marginal-likelihood", "sample"):
         raise InputError(f'hyperparameters={hyperparameters!r}: give "marginal-likelihood" or "sample"')
+
+
+def found_scales(lengthscale: Array, labelled: Labelled) -> dict[str, Any]:
+    """For findings: length-scales, one an input, and, in the place of labels', None and their correlations."""
+    lengths: list[float | None] = lengthscale.tolist()
+    if not labelled:
+        return {"lengthscale": lengths}
+    shared = [float(label_correlation(lengthscale[j])) for j in labelled]
+    return {
+        "lengthscale": [None if j in labelled else one for j, one in enumerate(lengths)],
+        "label_correlation": shared,
+    }
 
 
 class GPSampler:
@@ -177,9 +228,16 @@ class GPSampler:
         noise_var: Array,
         at_bound: tuple[str, ...] = (),
         unit: float = 1.0,
+        labelled: Labelled = (),
     ) -> None:
         self.nu, self.sd, self.lengthscale, self.unit, self.at_bound = nu, sd, lengthscale, unit, at_bound
+        self.labelled = labelled
         self._points, (at_data, at_nodes) = unique_rows(x, nodes)
+        if len(self._points) > MOST_POINTS and labelled:
+            raise InputError(
+                f"the Gaussian process would need matrices of {len(self._points)} x {len(self._points)}: with "
+                f"categorical inputs it is made for at most {MOST_POINTS} points: take bart, or thin or average them"
+            )
         if len(self._points) > MOST_POINTS:
             raise InputError(
                 f"the Gaussian process would need matrices of {len(self._points)} x {len(self._points)}: "
@@ -269,7 +327,7 @@ class GPSampler:
     def findings(self) -> dict[str, Any]:
         return {
             "sd": self.sd / self.unit,
-            "lengthscale": self.lengthscale.tolist(),
+            **found_scales(self.lengthscale, self.labelled),
             "jitter": self.jitter / self.sd**2,
             "at_bound": list(self.at_bound),
         }
@@ -281,6 +339,7 @@ class GPSampler:
             "sd": self.sd,
             "lengthscale": self.lengthscale.tolist(),
             "unit": self.unit,
+            **({"labelled": list(self.labelled)} if self.labelled else {}),
         }
 
     @classmethod
@@ -294,10 +353,11 @@ class GPSampler:
             nodes,
             noise_var,
             unit=float(settings["unit"]),
+            labelled=tuple(settings.get("labelled", ())),
         )
 
     def _prior(self, a: Array, b: Array) -> Array:
-        return np.asarray(self.sd**2 * correlation(a, b, self.lengthscale, self.nu))
+        return np.asarray(self.sd**2 * correlation(a, b, self.lengthscale, self.nu, self.labelled))
 
 
 def _json_number(value: float) -> float | str:

@@ -16,7 +16,8 @@ class JointGP:
     """Joint draws of coupled outcomes from their Gaussian posterior.
 
     As in ``GPSampler``, b_k = L_k w_k with w ~ N(0, I) a priori. With the rows' precision matrices P (q, q) the
-    posterior precision of all w is H, with blocks H_kl = delta_kl I + sum_i L_k[i]' P_i,kl L_l[i].
+    posterior precision of all w is H, with blocks H_kl = delta_kl I + sum_i L_k[i]' P_i,kl L_l[i]. Where the noise is
+    correlated between rows, P is (n, q, n, q), and the sum is one over pairs of rows.
 
     Attributes
     ----------
@@ -29,24 +30,32 @@ class JointGP:
     def __init__(
         self, processes: list[GPSampler], at_data: list[IntArray], precision: Array, pull: Array | None = None
     ) -> None:
-        """``at_data`` are the data points' places among each process's points, ``precision`` is (n, q, q).
+        """``at_data`` are the data points' places among each process's points, ``precision`` is (n, q, q) or more.
 
         ``pull`` (n, q) draws b towards zero at the data points, as observations of 0 with these precisions would.
         """
-        drawn = precision if pull is None else precision + pull[:, :, None] * np.eye(precision.shape[1])
+        n, q = precision.shape[:2]
+        drawn = precision if pull is None else _pulled(precision, pull)
         roots = [process.prior_root for process in processes]
         data_roots = [root[rows[places]] for (root, rows), places in zip(roots, at_data, strict=True)]
         blocks = [
-            [one.T @ (drawn[:, k, m, None] * other) for m, other in enumerate(data_roots)]
+            [
+                one.T @ (drawn[:, k, m, None] * other if drawn.ndim == 3 else drawn[:, k, :, m] @ other)
+                for m, other in enumerate(data_roots)
+            ]
             for k, one in enumerate(data_roots)
         ]
         H = np.block(blocks)
         H[np.diag_indices_from(H)] += 1.0
         lower = cholesky(H, lower=True)
-        n, q = precision.shape[:2]
         # what the residual says about w, (sum of u_k, n q)
         information = np.concatenate(
-            [(one.T[:, :, None] * precision[:, k]).reshape(-1, n * q) for k, one in enumerate(data_roots)]
+            [
+                (one.T[:, :, None] * precision[:, k]).reshape(-1, n * q)
+                if precision.ndim == 3
+                else one.T @ precision[:, k].reshape(n, n * q)
+                for k, one in enumerate(data_roots)
+            ]
         )
         gain = cho_solve((lower, True), information)
         self._information, self._precision, self._gain = information, precision, gain
@@ -77,8 +86,9 @@ class JointGP:
     def evidence_precision(self) -> Array:
         """S^-1, (n q, n q), where the residual without its bias known is N(0, S)."""
         n, q = self._precision.shape[:2]
-        whole = np.zeros((n, q, n, q))
-        whole[np.arange(n), :, np.arange(n)] = self._precision
+        whole = self._precision if self._precision.ndim == 4 else np.zeros((n, q, n, q))
+        if self._precision.ndim == 3:
+            whole[np.arange(n), :, np.arange(n)] = self._precision
         return np.asarray(whole.reshape(n * q, n * q) - self._information.T @ self._gain)
 
     def factors_at_points(self) -> list[Array]:
@@ -88,3 +98,11 @@ class JointGP:
     def gains_at_points(self) -> list[Array]:
         """The gains at each outcome's data and nodes."""
         return [gain[rows] for gain, rows in zip(self.gains, self._rows, strict=True)]
+
+
+def _pulled(precision: Array, pull: Array) -> Array:
+    """The rows' precision with ``pull`` (n, q) on its diagonal."""
+    n, q = pull.shape
+    if precision.ndim == 3:
+        return precision + pull[:, :, None] * np.eye(q)
+    return precision + np.diag(pull.ravel()).reshape(n, q, n, q)

@@ -11,6 +11,7 @@ in each row. One outcome after the other is drawn in this way; Gaussian processe
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +19,12 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError
+from ..problem.labels import NO_LABELS, LabelColumns
 from ..problem.noise import Noise, NoiseSource
 from .base import BiasPrior, BiasSampler, Setting, Traced, scales_noise
-from .gp import GPSampler
-from .joint_gp import JointGP
+from .gp import GP, GPSampler
+from .joint_gp import MOST_POINTS, JointGP
+from .one_hot import prepared
 
 #: rounds over coupled outcomes before the first draw
 FIRST_ROUNDS = 20
@@ -54,12 +57,16 @@ def split_points(x: Array, nodes: Array, noise_var: Array) -> SplitPoints:
 
 
 class Residuals(NamedTuple):
-    """What a bias is fitted to: x (n, d), its noise, the residual (n, q) and the gradient (n, q, p), whitened."""
+    """What a bias is fitted to: x (n, d), its noise, the residual (n, q) and the gradient (n, q, p), whitened.
+
+    ``labels`` says which inputs are categorical.
+    """
 
     x: Array
     noise: Noise
     values: Array
     gradient: Array
+    labels: LabelColumns = NO_LABELS
 
     def settings(self, points: list[SplitPoints], span: Array) -> list[Setting]:
         """What a prior may know of each outcome."""
@@ -74,9 +81,18 @@ class Residuals(NamedTuple):
                 gradient=self.gradient[own.informed, k],
                 unit=float(units[k]),
                 outcome=k,
+                noise_cov=self._noise_cov(own.informed, k),
+                labels=self.labels,
             )
             for k, own in enumerate(points)
         ]
+
+    def _noise_cov(self, informed: BoolArray, k: int) -> Array | None:
+        """That of outcome k between the rows that inform of it, whitened, where it is correlated."""
+        if self.noise.rows is None:
+            return None
+        sd = np.sqrt(self.noise.variances[informed, k])
+        return np.asarray(self.noise.rows.matrix[np.ix_(informed, informed)] * np.outer(sd, sd))
 
     def split(self, nodes: Array) -> list[SplitPoints]:
         """The points as each outcome's sampler sees them."""
@@ -118,22 +134,34 @@ class OutcomesBias:
         span: Array,
         unmerged: Unmerged | None = None,
     ) -> None:
+        if residuals.noise.rows is not None and not isinstance(prior, GP):
+            # the part of it that is correlated between rows is drawn beside the bias
+            residuals = residuals._replace(noise=residuals.noise.rest)
         noise = residuals.noise
-        self._precision, self._n = noise.precision, len(residuals.x)
+        self._precision, self._n = noise.precision if noise.rows is None else noise.joint_precision, len(residuals.x)
         self._coupled = noise.coupled and noise.source is not NoiseSource.SAMPLED
         self._points = residuals.split(nodes)
         settings = residuals.settings(self._points, span)
         if unmerged is not None:
             settings = unmerged.added_to(settings, self._points, nodes)
-        self.samplers: list[BiasSampler] = [prior.prepare(setting) for setting in settings]
+        self.samplers: list[BiasSampler] = [prepared(prior, setting) for setting in settings]
         if noise.source is NoiseSource.SAMPLED and not scales_noise(self.samplers[0]):
             raise InputError(
                 f"the prior {type(prior).__name__} cannot be used with sampled noise, its variance is fixed: "
                 'give noise_cov, or take "estimate"'
             )
-        self._joint: JointGP | None = None
-        if self._coupled and self.gaussian and JointGP.possible(self.processes):
-            self._joint = self.joint()
+        if noise.rows is not None and not JointGP.possible(self.processes):
+            raise InputError(
+                "noise that is correlated between rows makes one matrix of all data and nodes, of more than "
+                f"{MOST_POINTS} points here: average or thin the data, or take bart"
+            )
+        self._between_rows = noise.rows is not None
+
+    @cached_property
+    def _joint(self) -> JointGP | None:
+        """The Gaussian processes of all outcomes where the noise couples them, or rows."""
+        coupled = self._coupled and self.gaussian and JointGP.possible(self.processes)
+        return self.joint() if coupled or self._between_rows else None
 
     @property
     def traces(self) -> list[list[Any] | None]:
@@ -267,7 +295,7 @@ def _beside(roots: list[Array]) -> list[Array]:
     ]
 
 
-def stand_ins(x: Array, span: Array, values: Array, observed: BoolArray) -> Array:
+def stand_ins(x: Array, span: Array, values: Array, observed: BoolArray, labels: LabelColumns = NO_LABELS) -> Array:
     """Values (n, q) with the mean of the nearest observed ones in the missing cells.
 
     Only the scales and length-scales of the priors are chosen with them; no draw depends on them otherwise.
@@ -276,7 +304,9 @@ def stand_ins(x: Array, span: Array, values: Array, observed: BoolArray) -> Arra
     for k in range(values.shape[1]):
         seen = observed[:, k]
         if not seen.all() and seen.any():
-            tree = cKDTree(x[seen] / span)
-            _, nearest = tree.query(x[~seen] / span, k=list(range(1, min(NEIGHBOURS, int(seen.sum())) + 1)))
+            tree = cKDTree(labels.apart(x[seen], span))
+            _, nearest = tree.query(
+                labels.apart(x[~seen], span), k=list(range(1, min(NEIGHBOURS, int(seen.sum())) + 1))
+            )
             filled[~seen, k] = values[seen, k][nearest].mean(axis=1)
     return filled

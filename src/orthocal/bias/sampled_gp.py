@@ -19,7 +19,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from ..arrays import Array, BoolArray, unique_rows
 from ..findings import Finding
 from ..progress import progress_bar
-from ..regression.gaussian_process import correlation, jittered_cholesky
+from ..regression.gaussian_process import Labelled, correlation, jittered_cholesky, label_correlation
 from .base import SAMPLERS, StoredSampler
 
 #: predictions are joint within blocks of this many points: every draw factorises a matrix of that size
@@ -37,8 +37,10 @@ class SampledGPSampler:
     N(0, S), S = sd^2 k(x, x) + noise, and ``bias`` for b given the residual.
     """
 
-    def __init__(self, nu: float, x: Array, nodes: Array, noise_var: Array, unit: float = 1.0) -> None:
-        self.nu, self.unit = nu, unit
+    def __init__(
+        self, nu: float, x: Array, nodes: Array, noise_var: Array, unit: float = 1.0, labelled: Labelled = ()
+    ) -> None:
+        self.nu, self.unit, self.labelled = nu, unit, labelled
         self._summary: dict[str, Any] = {}
         self._x, self._noise_var = x, noise_var
         self._points, (self._at_data, at_nodes) = unique_rows(x, nodes)
@@ -118,11 +120,17 @@ class SampledGPSampler:
         return 1.0 if log_values.shape[-1] == 1 + d else np.asarray(np.exp(2 * log_values[..., 1 + d]))
 
     def native(self, log_values: Array) -> Array:
-        """sd in the outcome's unit, and the length-scales, (..., 1 + d), from log hyperparameters."""
+        """sd in the outcome's unit, and the length-scales, (..., 1 + d), from log hyperparameters.
+
+        In the place of labels' is their correlation.
+        """
         own = log_values[..., : 1 + self._x.shape[1]]
         units = np.ones(own.shape[-1])
         units[0] = self.unit
-        return np.asarray(np.exp(own) / units)
+        native = np.asarray(np.exp(own) / units)
+        columns = [1 + j for j in self.labelled]
+        native[..., columns] = label_correlation(native[..., columns])
+        return native
 
     def summarise(self, log_values: Array, free: BoolArray) -> None:
         """Take the draws, (c, s, 1 + d), of which those marked ``free`` were sampled, as what ``findings`` tells."""
@@ -131,32 +139,42 @@ class SampledGPSampler:
         native = self.native(log_values)
         values = native.reshape(-1, native.shape[-1])
         mean, (lower, upper) = values.mean(axis=0), np.quantile(values, (0.025, 0.975), axis=0)
-        self._summary = {"hyperparameters": "sampled", "sd": float(mean[0]), "lengthscale": mean[1:].tolist()}
+        self._summary = {"hyperparameters": "sampled", "sd": float(mean[0])} | self._means(mean[1:])
         if free[0]:
             self._summary["sd_interval"] = [float(lower[0]), float(upper[0])]
         for j in np.flatnonzero(free[1 : values.shape[1]]) + 1:
-            self._summary[f"lengthscale_{j}_interval"] = [float(lower[j]), float(upper[j])]
+            name = "label_correlation" if j - 1 in self.labelled else "lengthscale"
+            self._summary[f"{name}_{j}_interval"] = [float(lower[j]), float(upper[j])]
         # chains that have not moved have no R-hat
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = [float(array_stats.rhat(log_values[:, :, j])) for j in np.flatnonzero(free)]
         if np.isfinite(ratios).all():
             self._summary["hyperparameter_rhat"] = max(ratios)
 
+    def _means(self, means: Array) -> dict[str, Any]:
+        """Length-scales, and correlations between labels in the place of theirs, as ``found_scales`` names them."""
+        if not self.labelled:
+            return {"lengthscale": means.tolist()}
+        lengths = [None if j in self.labelled else float(one) for j, one in enumerate(means)]
+        return {"lengthscale": lengths, "label_correlation": means[list(self.labelled)].tolist()}
+
     def findings(self) -> dict[str, Any]:
         return self._summary
 
     def settings(self) -> dict[str, Any]:
         # JSON has no infinity
-        return {"kind": "sampled gp", "nu": "inf" if self.nu == np.inf else self.nu, "unit": self.unit}
+        labelled = {"labelled": list(self.labelled)} if self.labelled else {}
+        return {"kind": "sampled gp", "nu": "inf" if self.nu == np.inf else self.nu, "unit": self.unit, **labelled}
 
     @classmethod
     def restore(cls, settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> SampledGPSampler:
         """The sampler of a stored posterior."""
-        return cls(float(settings["nu"]), x, nodes, noise_var, float(settings["unit"]))
+        labelled = tuple(settings.get("labelled", ()))
+        return cls(float(settings["nu"]), x, nodes, noise_var, float(settings["unit"]), labelled)
 
     def _prior(self, a: Array, b: Array, log_values: Array) -> Array:
         lengthscale = np.exp(log_values[1 : 1 + a.shape[1]])
-        return np.asarray(np.exp(2 * log_values[0]) * correlation(a, b, lengthscale, self.nu))
+        return np.asarray(np.exp(2 * log_values[0]) * correlation(a, b, lengthscale, self.nu, self.labelled))
 
 
 def _remarks(findings: dict[str, Any]) -> Iterator[Finding]:

@@ -32,7 +32,8 @@ class SoftBART(SoftBARTSettings, ListedPrior):
         Prior mean of each tree's tau, which is exponential, in units of the range of the data's inputs. The smaller,
         the sharper the gates.
     sparsity
-        Splitting variables have probabilities s ~ Dirichlet(sparsity / d, ...). The smaller, the fewer are used.
+        Splitting variables have probabilities s ~ Dirichlet(sparsity / d, ...). The smaller, the fewer are used. Of a
+        categorical input, every label has a like part of its sparsity / d.
     sweeps
         Backfitting sweeps for each draw.
     """
@@ -57,7 +58,9 @@ class SoftBART(SoftBARTSettings, ListedPrior):
         low, width = setting.x.min(axis=0), np.ptp(setting.x, axis=0)
         # the data say nothing about an input that is constant: the function must not depend on it
         scale = np.where(width > 0, 1 / np.where(width > 0, width, 1.0), 0.0)
-        own = SoftBARTSampler(self, leaf_sd, low, scale, setting.x, setting.nodes, setting.noise_var, setting.unit)
+        own = SoftBARTSampler(
+            self, leaf_sd, low, scale, setting.x, setting.nodes, setting.noise_var, setting.unit, setting.shares
+        )
         return with_offset(own, residual, setting.noise_var)
 
     def describe(self) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def _conclude(settings: dict[str, Any], export: Path | None, show: bool) -> None
     from ..runs.campaigns import campaign_outcome_names
     from ..runs.store import RunStore
 
-    planned = len(settings["design"])
+    planned = len(settings["design"]) * settings["replicates"]
     if show and not settings["store"].is_file():
         typer.echo(f"done 0, failed 0, missing {planned}: nothing has been run yet")
         return

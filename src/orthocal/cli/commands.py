@@ -12,10 +12,13 @@ from ..galaxy.command import galaxy
 from ..studies.command import study
 from .campaigns import simulate
 from .checkpoints import Kept, Restart, began, checkpoint_at, ended_in_words
+from .checks import Check, look_before
 from .emulators import emulate
+from .experiments import compared_experiments
 from .options import listed
 from .outputs import LEAST_PAGE, Outputs, made_folder, outputs_in, result_size
 from .prints import Prints, prints_left_out
+from .serving import serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +34,7 @@ app = typer.Typer(
 
 app.command()(simulate)
 app.command()(emulate)
+app.command()(serve)
 app.command()(study)
 app.add_typer(galaxy, name="galaxy")
 
@@ -69,6 +73,7 @@ def run(
     prints: Prints = False,
     checkpoint: Kept = True,
     restart: Restart = False,
+    check: Check = False,
 ) -> None:
     """Calibrate the problem that a TOML file describes.
 
@@ -76,20 +81,26 @@ def run(
     its results are those of a run that was not ended.
     """
     from ..calibration import calibrate
-    from ..config.problem_file import build_method, build_problem, input_files, read_problem_file
+    from ..config.experiments_file import build_any, files_of, read_any_file
+    from ..config.problem_file import build_method
 
-    config = read_problem_file(problem_file)
+    config = read_any_file(problem_file)
     if "/" in config.output.name or config.output.name in ("", ".", ".."):
         raise ConfigError(f"output.name {config.output.name!r}: give a file name without ending and without folders")
     method, sampling = build_method(config.method, config.loss), config.sampling
+    if check:
+        with prints_left_out(prints):
+            found = look_before(build_any(config, problem_file), config.method.name, sampling)
+        typer.echo(str(found))
+        raise typer.Exit(0 if found else 1)
     folder, name = out or problem_file.parent / config.output.folder, config.output.name
     with (
         prints_left_out(prints),
-        outputs_in(folder, _result_names(name), input_files(config, problem_file)) as outputs,
+        outputs_in(folder, _result_names(name), files_of(config, problem_file)) as outputs,
         ended_in_words(),
     ):
         where = checkpoint_at(folder / f"{name}.ckpt", checkpoint, restart, "run", problem_file=problem_file, out=out)
-        problem = build_problem(config, problem_file.parent)
+        problem = build_any(config, problem_file)
         outputs.need(result_size(sampling.draws * sampling.chains, problem, sampling.keep_mb))
         posterior = calibrate(
             problem,
@@ -100,6 +111,7 @@ def run(
             warmup=sampling.warmup,
             checkpoint=where,
             keep_mb=sampling.keep_mb,
+            emulator_draws=sampling.emulator_draws,
         )
         posterior.data.attrs["title"] = config.output.title or f"Calibration of {problem_file.name}"
         posterior.data.attrs["problem_file"] = problem_file.name
@@ -133,13 +145,19 @@ def compare(
 ) -> None:
     """Calibrate by several methods, and score how they predict observations that they have not seen.
 
+    Of a file with several experiments: each alone, all together, and all but one.
+
     After a minute the work is kept in a checkpoint beside the results: whatever ends it, the same command goes on.
     """
     from ..comparison.comparison import compare as run_compare
     from ..comparison.page import TABLES, write_tables
     from ..config import problem_file as toml
+    from ..config.experiments_file import read_any_file
 
-    config = toml.read_problem_file(problem_file)
+    config = read_any_file(problem_file)
+    given = {"problem_file": problem_file, "out": out, "methods": methods, "groups": groups}
+    if not isinstance(config, toml.ProblemFile):
+        return compared_experiments(config, given, prints, checkpoint, restart)
     names = toml.compared_methods(config) if methods is None else listed(methods)
     chosen = toml.build_methods(names, config.method, config.loss)
     folder = out or problem_file.parent / config.output.folder
@@ -150,7 +168,6 @@ def compare(
         outputs_in(folder, files, toml.input_files(config, problem_file)) as outputs,
         ended_in_words(),
     ):
-        given = {"problem_file": problem_file, "out": out, "methods": methods, "groups": groups}
         where = checkpoint_at(folder / "compare.ckpt", checkpoint, restart, "compare", **given)
         problem, sampling = toml.build_problem(config, problem_file.parent), config.sampling
         outputs.need(LEAST_PAGE)
@@ -173,9 +190,8 @@ def compare(
         page = outputs.written(lambda folder: comparison.report(folder / "compare.html", title))
         if where is not None and outputs.complete:
             where.path.unlink(missing_ok=True)
-    typer.echo(f"\n{comparison}\n")
-    typer.echo(f"Tables: {tables}\nReport: {page}")
-    outputs.conclude()
+    typer.echo(f"\n{comparison}\n\nTables: {tables}\nReport: {page}")
+    return outputs.conclude()
 
 
 @app.command()
@@ -184,7 +200,7 @@ def report(
     out: Annotated[Path | None, typer.Option("--out", help="The page to write; default: beside the file.")] = None,
 ) -> None:
     """Write the report of a result file."""
-    from ..results.posterior import load
+    from ..results.loading import load
 
     page = out or fit.with_suffix(".html")
     if page.resolve() == fit.resolve():

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from threading import Timer, current_thread, main_thread
 from types import FrameType
 
-from ..errors import OrthocalError, OrthocalWarning
+from ..errors import ConfigError, IdentifiabilityError, InputError, OrthocalError, OrthocalWarning
 from .streams import ENDED, lasting_streams
 
 #: what shells expect of a program that Ctrl-C has ended
@@ -35,6 +35,9 @@ def _code_of_run() -> int:
     with warnings.catch_warnings(), _raised_again(), _interrupts() as interrupts:
         warnings.showwarning = _show_warning
         try:
+            # an interrupt while xml.etree loads it would be lost: that one takes it for a part that is missing
+            import pyexpat  # noqa: F401
+
             # loading it takes a while
             from .commands import app
 
@@ -47,7 +50,7 @@ def _code_of_run() -> int:
         except KeyboardInterrupt:
             return _interrupted()
         except OrthocalError as error:
-            return _say(str(error))
+            return _say(_error_words(error))
         except MemoryError:
             return _say("not enough memory: take fewer draws, points or nodes")
         except OSError as error:
@@ -101,6 +104,15 @@ def _raised_again() -> Iterator[None]:
         sys.unraisablehook = before
         for timer in waiting:
             timer.cancel()
+
+
+def _error_words(error: OrthocalError) -> str:
+    """What the error says, in words of files where it speaks of arguments; of files' own errors nothing is changed."""
+    if isinstance(error, InputError | IdentifiabilityError) and not isinstance(error, ConfigError):
+        from ..results.file_words import in_file_words
+
+        return in_file_words(str(error))
+    return str(error)
 
 
 def _interrupted() -> int:

@@ -14,6 +14,7 @@ import typer
 from ..errors import ConfigError, WriteError
 
 if TYPE_CHECKING:
+    from ..experiments import Experiments
     from ..problem.problem import Problem
 
 Result = TypeVar("Result")
@@ -86,11 +87,15 @@ def outputs_in(folder: Path, names: Iterable[str], inputs: Iterable[Path]) -> It
         raise
 
 
-def result_size(draws: int, problem: Problem, keep_mb: float) -> int:
+def result_size(draws: int, problem: Problem | Experiments, keep_mb: float) -> int:
     """Bytes of theta of so many draws, and of model and bias at the data as far as kept: the least of a result.
 
     What a prior keeps of its bias is not known before.
     """
+    from ..experiments import Experiments
+
+    if isinstance(problem, Experiments):
+        return sum(result_size(draws, one, keep_mb) for one in problem.problems.values())
     rows = 1 if problem.data.without_inputs else problem.data.n
     at_data = min(16 * draws * rows * problem.data.q, int(1e6 * keep_mb))
     return 8 * draws * problem.parameters.p + at_data

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from ..calibration import check_lengths, work_of
 from ..errors import InputError
-from ..execution.checkpoint_file import Checkpoint, kept_in
+from ..execution.checkpoint_file import Checkpoint
 from ..machine.threads import one_blas_thread
 from ..methods import Method
 from ..problem.data import FieldData, Groups
@@ -27,6 +26,7 @@ from ..results.likelihood import require_density
 from .by_group import group_scores
 from .fits import Scored, prepared, run_methods
 from .folds import Split, held_groups, split_groups, split_rows
+from .kept_fits import kept_fits
 from .left_out import output_folds, with_output_priors
 from .said_once import said_once
 from .tables import Compared
@@ -168,7 +168,7 @@ def compare(
     options = {"chains": chains, "warmup": warmup, "progress": False}
     work = partial(_work, problem, chosen, (chains, warmup, folds), held)
     # one BLAS thread: the result must not depend on their number
-    with one_blas_thread(), progress_shown(progress), said_once(), _kept(checkpoint, work, seed) as used_seed:
+    with one_blas_thread(), progress_shown(progress), said_once(), kept_fits(checkpoint, work, seed) as used_seed:
         preparation = prepared(problem)
         splits = _splits(problem, folds, held, used_seed)
         fits = run_methods(problem, chosen, splits, used_seed, {**options, "draws": draws}, {**options, "draws": short})
@@ -185,20 +185,6 @@ def _work(
     described = json.dumps({label: one.describe() for label, one in methods.items()})
     grouped = "none" if groups is None else digest(groups.codes, str(groups.labels))
     return work_of(problem, chains, warmup, methods=described, folds=str(folds), groups=grouped)
-
-
-@contextmanager
-def _kept(
-    checkpoint: str | Path | Checkpoint | None, work: Callable[[], dict[str, str]], seed: int | None
-) -> Iterator[int]:
-    """All fits in one file, if there is to be one; the seed, that of the file or a new one where none was given."""
-    own = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
-    if checkpoint is None:
-        yield own
-        return
-    where = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(Path(checkpoint))
-    with kept_in(where, work, own, seed is not None, "the fits that were done") as file:
-        yield file.seed
 
 
 def _chosen(problem: Problem, methods: Methods) -> dict[str, Method]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -13,28 +15,49 @@ from ..pages.style import CHAINS, MODEL, MOST_PANELS, TOTAL, panels, styled, tex
 from ..results.posterior import Posterior
 
 
-@styled
 def compared_posteriors_figure(posteriors: dict[str, Posterior]) -> Figure:
     """Posteriors of the same parameters from several fits: one panel a parameter, one row a fit, first on top."""
     names = next(iter(posteriors.values())).parameter_names
+    return fits_figure(
+        {
+            fit: {name: posterior.theta[:, :, j].ravel() for j, name in enumerate(names)}
+            for fit, posterior in posteriors.items()
+        },
+        each=0.55,
+    )
+
+
+@styled
+def fits_figure(fits: Mapping[str, Mapping[str, Array | None]], each: float = 0.45) -> Figure:
+    """Fits that need not have all parameters: name of a fit -> parameter -> its draws, or None.
+
+    ``each`` is the height of a fit's row, in inches.
+    """
+    names = list(next(iter(fits.values())))
     columns = min(len(names), 3)
     rows = -(-len(names) // columns)
-    height = 1.0 + 0.55 * len(posteriors)
-    figure, axes = panels(rows, columns, width=3.4 if columns > 1 else 5.5, height=height)
-    levels = np.arange(len(posteriors), 0, -1.0)
+    figure, axes = panels(rows, columns, width=3.4 if columns > 1 else 5.5, height=1.0 + each * len(fits))
+    levels = np.arange(len(fits), 0, -1.0)
     for j, axis in enumerate(axes.ravel()):
         if j >= len(names):
             axis.set_visible(False)
             continue
-        for c, (level, posterior) in enumerate(zip(levels, posteriors.values(), strict=True)):
-            _ridge(axis, posterior.theta[:, :, j].ravel(), level, CHAINS[c % len(CHAINS)])
-        axis.set(title=text(names[j]), yticks=levels, ylim=(0.7, len(posteriors) + 1.0))
-        axis.set_yticklabels([text(name) for name in posteriors] if j % columns == 0 else [])
-        axis.tick_params(axis="y", length=0)
-        axis.spines["left"].set_visible(False)
-        axis.locator_params(axis="x", nbins=5)
-        axis.grid(axis="x", color="0.9", lw=0.8, zorder=0)
+        for c, (level, draws) in enumerate(zip(levels, fits.values(), strict=True)):
+            values = draws[names[j]]
+            if values is not None:
+                _ridge(axis, values, level, CHAINS[c % len(CHAINS)])
+        _of_fits(axis, names[j], levels, list(fits) if j % columns == 0 else [])
     return figure
+
+
+def _of_fits(axis: Axes, title: str, levels: Array, labels: list[str]) -> None:
+    """An axis with a row a fit."""
+    axis.set(title=text(title), yticks=levels, ylim=(0.7, len(levels) + 1.0))
+    axis.set_yticklabels([text(name) for name in labels])
+    axis.tick_params(axis="y", length=0)
+    axis.spines["left"].set_visible(False)
+    axis.locator_params(axis="x", nbins=5)
+    axis.grid(axis="x", color="0.9", lw=0.8, zorder=0)
 
 
 def _ridge(axis: Axes, values: Array, level: float, colour: str) -> None:

@@ -12,16 +12,16 @@ import pandas as pd
 from pydantic import BeforeValidator, Field
 
 from ..errors import ConfigError
+from ..execution.external import External
+from ..execution.fmu import FMU
 from ..execution.program import Program
+from ..problem.given_simulator import Simulator
 from ..runs.designs import design
 from ..sections import Names, Section, read_sections
 from .priors import names_of, priors_of
+from .simulators import FunctionSection
 from .tables import DIALECT_KEYS, TableSection, read_columns
 from .user_code import FileFunction
-
-
-class FunctionSection(Section):
-    function: str
 
 
 def _one_or_more(value: object) -> object:
@@ -36,6 +36,8 @@ class ProgramSection(Section):
     files: list[str] = Field(default_factory=list)
     folder: str | None = None
     keep: Literal["none", "failed", "all"] = "none"
+    link: bool = True
+    stop: str | list[str] | None = None
 
 
 class DesignSection(TableSection):
@@ -44,6 +46,7 @@ class DesignSection(TableSection):
     seed: int = 0
     bounds: dict[str, tuple[float, float]] = Field(default_factory=dict)
     file: str | None = None
+    replicates: int = Field(default=1, ge=1)
 
 
 class PointsSection(TableSection):
@@ -89,33 +92,44 @@ def build_campaign(config: CampaignFile, folder: Path) -> dict[str, Any]:
     """The arguments of ``oc.campaign`` that a file describes; its paths are relative to ``folder``."""
     folder = folder.resolve()
     run = config.run
+    x = read_columns(folder / config.x.file, config.x.columns, config.x)
     return {
-        "simulator": _simulator(config, folder),
+        "simulator": _simulator(config, folder, x),
         "design": _design(config, folder),
-        "x": read_columns(folder / config.x.file, config.x.columns, config.x),
+        "x": x,
         "store": folder / run.store,
         "jobs": run.jobs,
         "cluster": run.cluster,
         "timeout": run.timeout,
         "retries": run.retries,
+        "replicates": config.design.replicates,
         "outcome_names": None if config.outcomes is None else config.outcomes.names,
         "units": config.units,
     }
 
 
-def _simulator(config: CampaignFile, folder: Path) -> FileFunction | Program:
+def _simulator(config: CampaignFile, folder: Path, x: pd.DataFrame) -> FileFunction | Simulator | External | FMU:
     if config.program is not None:
         return Program(**config.program.model_dump(), base=folder)
-    if config.simulator is not None:
-        return FileFunction(config.simulator.function, folder)
-    raise ConfigError("give either [simulator] or [program]")
+    section = config.simulator or FunctionSection()
+    if len(section.model_fields_set - {"batched"}) != 1:
+        raise ConfigError("[simulator] takes either a function to call, or umbridge, the model of a server, or an fmu")
+    if section.batched and section.function is None:
+        raise ConfigError("[simulator]: batched goes with a function")
+    if section.fmu is not None:
+        return section.fmu.simulator(folder, names_of(priors_of(config.parameters)), x)
+    if section.umbridge is not None:
+        return section.umbridge.simulator(folder, x)
+    assert section.function is not None
+    function = FileFunction(section.function, folder)
+    return Simulator(function, batched=section.batched) if section.batched else function
 
 
 def _design(config: CampaignFile, folder: Path) -> pd.DataFrame:
     section, priors = config.design, priors_of(config.parameters)
     if section.file is not None:
-        if section.model_fields_set - {"file", *DIALECT_KEYS}:
-            raise ConfigError("[design] with a file takes no other key but separator and decimal")
+        if section.model_fields_set - {"file", "replicates", *DIALECT_KEYS}:
+            raise ConfigError("[design] with a file takes no other key but separator, decimal and replicates")
         return read_columns(folder / section.file, names_of(priors), section)
     if section.n is None:
         raise ConfigError("[design] needs n, the number of runs, or a file")

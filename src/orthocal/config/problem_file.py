@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+import pandas as pd
 from pydantic import ConfigDict, Field
 
 from ..bias import GP, Independent
@@ -18,18 +19,21 @@ from ..comparison.comparison import METHODS, OUTPUT_METHODS
 from ..emulators import Emulator
 from ..emulators.choice import emulate
 from ..errors import ConfigError
+from ..execution.umbridge import UMBridge
 from ..kernels import HMC, AdaptiveMetropolis, Kernel, Laplace, Slice
 from ..losses import Chosen, Huber
 from ..methods import KO, OGP, Joint, Method, NoBias, Projected, SGaSP, method_by_name
 from ..methods.base import MOST_KEPT
-from ..problem.domain import Box, Domain, Points
-from ..problem.noise_kinds import Along, GroupNoise, LowRankNoise, VaryingNoise
+from ..problem.given_simulator import Simulator
 from ..problem.problem import STARTS, Problem
-from ..problem.simulator import Simulator
 from ..runs.table import RunTable
 from ..sections import Names, Section, read_sections
+from .domains import DomainSection, domain_of
+from .noise_section import NoiseSection, noise_of
 from .priors import names_of, priors_of
-from .tables import DIALECT_KEYS, Table, TableSection, columns_of, labels_of, read_table
+from .run_tables import RunsSection, load_runs
+from .simulators import FMUSection, UMBridgeSection
+from .tables import DIALECT_KEYS, Table, TableSection, columns_of, inputs_of, labels_of, read_table, rows_where
 from .user_code import FileFunction
 
 KERNELS: dict[str, Callable[[], Kernel]] = {
@@ -44,6 +48,11 @@ Numbers = float | list[float]
 
 
 class DataSection(TableSection):
+    """The field data; ``experiment`` is a column that says what a row belongs to, ``label`` one of these.
+
+    ``settings`` are columns with one value each, which the simulator's function is given by name.
+    """
+
     file: str
     x: Names | None = None
     y: Names
@@ -51,36 +60,26 @@ class DataSection(TableSection):
     transform: str | list[str] | dict[str, str] | None = None
     x_err: float | list[float] | Names | None = None
     groups: str | None = None
+    categorical: Names | None = None
+    experiment: str | None = None
+    label: str | None = None
+    settings: Names | None = None
 
 
 class SimulatorSection(TableSection):
-    """A function to call, or runs to emulate."""
+    """A function to call, runs to emulate, the model of a server, or an FMU; a function gets ``settings`` by name."""
 
     function: str | None = None
+    settings: dict[str, float | str | bool] | None = None
     gradient: str = "auto"
-    jobs: int = 1
+    jobs: int | None = None
+    batched: bool | int = False
+    timeout: float | None = None
     runs: str | None = None
     emulator: str = "auto"
     error: bool = False
-
-
-class DomainSection(TableSection):
-    lower: Numbers | None = None
-    upper: Numbers | None = None
-    nodes: int | None = None
-    file: str | None = None
-    x: Names | None = None
-    weight: str | None = None
-
-
-class NoiseSection(Section):
-    """The noise; ``rank``, ``groups`` and ``varying`` are kinds of an estimate, ``sample`` goes with ``groups``."""
-
-    cov: float | list[float] | list[list[float]] | Literal["estimate", "by-group", "sample"] = "estimate"
-    rank: int | None = None
-    groups: str | None = None
-    sample: bool = False
-    varying: Along | None = None
+    umbridge: UMBridgeSection | None = None
+    fmu: FMUSection | None = None
 
 
 class LossSection(Section):
@@ -109,6 +108,7 @@ class SamplingSection(Section):
     seed: int | None = None
     starts: int = STARTS
     keep_mb: float = MOST_KEPT / 1e6
+    emulator_draws: int | None = None
 
 
 class OutputSection(Section):
@@ -132,6 +132,7 @@ class ProblemFile(Section):
 
     data: DataSection
     simulator: SimulatorSection
+    runs: RunsSection = RunsSection()
     parameters: dict[str, dict[str, Any]] = Field(min_length=1)
     constraint: str | None = None
     domain: DomainSection | None = None
@@ -159,14 +160,18 @@ def input_files(config: ProblemFile, path: Path) -> list[Path]:
     """The files that a problem is read from, the problem file first."""
     simulator, domain = config.simulator, config.domain
     code = [one.rpartition(":")[0] for one in (simulator.function, simulator.gradient) if one and ":" in one]
-    named = [config.data.file, *code, simulator.runs, None if domain is None else domain.file]
+    fmu = None if simulator.fmu is None else simulator.fmu.file
+    tables = [simulator.runs, config.runs.points_file, None if domain is None else domain.file]
+    named = [config.data.file, *code, fmu, *tables]
     return [path, *(path.parent / one for one in named if one)]
 
 
 def build_problem(config: ProblemFile, folder: Path) -> Problem:
     """The problem that a file describes; its paths are relative to ``folder``."""
     table = read_table(folder / config.data.file, config.data)
-    x = None if config.data.x is None else columns_of(table, config.data.x)
+    if config.data.experiment is not None and config.data.label is not None:
+        table = rows_where(table, config.data.experiment, config.data.label)
+    x = None if config.data.x is None else inputs_of(table, config.data.x, config.data.categorical or [])
     y = columns_of(table, config.data.y)
     errors = None if config.data.y_err is None else columns_of(table, config.data.y_err)
     # what is cheap to check comes before an emulator is fitted
@@ -174,10 +179,10 @@ def build_problem(config: ProblemFile, folder: Path) -> Problem:
     return Problem(
         x,
         y,
-        _simulator(config.simulator, folder, names_of(priors)),
+        _simulator(config, folder, names_of(priors), x, _settings(config, table)),
         priors,
-        domain=_domain(config.domain, folder),
-        noise_cov=_noise(config),
+        domain=domain_of(config.domain, folder, config.data.categorical or []),
+        noise_cov=noise_of(config.noise, config.data.y_err is not None, folder),
         y_err=None if errors is None else errors.to_numpy(),
         loss_weight=config.loss.weight,
         starts=config.sampling.starts,
@@ -186,7 +191,15 @@ def build_problem(config: ProblemFile, folder: Path) -> Problem:
         x_err=_input_errors(config.data.x_err, table),
         constraint=config.constraint,
         groups=None if config.data.groups is None else labels_of(table, config.data.groups),
+        categorical=config.data.categorical,
     )
+
+
+def build_simulator(config: ProblemFile, folder: Path) -> Simulator | Emulator | UMBridge:
+    """The simulator alone."""
+    table = read_table(folder / config.data.file, config.data)
+    x = None if config.data.x is None else columns_of(table, config.data.x)
+    return _simulator(config, folder, names_of(priors_of(config.parameters)), x, _settings(config, table))
 
 
 def held_out_groups(config: ProblemFile, folder: Path, name: str | None) -> Any:
@@ -253,45 +266,75 @@ def build_methods(names: list[str], config: MethodSection, loss: LossSection | N
     return {name: build_method(config, loss) if name == config.name else method_by_name(name) for name in names}
 
 
-def _simulator(config: SimulatorSection, folder: Path, names: list[str]) -> Simulator | Emulator:
+def problem_runs(config: ProblemFile, folder: Path, names: list[str] | None = None) -> RunTable:
+    """The table of runs that a file names; its parameters are those with these ``names``, or the priors'."""
+    simulator, data = config.simulator, config.data
+    if simulator.runs is None:
+        raise ConfigError("[simulator] has no runs: there is nothing to learn an emulator from")
+    parameters = names_of(priors_of(config.parameters)) if names is None else names
+    return load_runs(simulator.runs, folder, config.runs, parameters, data.x, data.y, simulator.dialect)
+
+
+def _settings(config: ProblemFile, table: Table) -> dict[str, Any]:
+    """What the simulator's function is given beside x and theta: constants of the file, and of the data."""
+    found: dict[str, Any] = dict(config.simulator.settings or {})
+    for name in config.data.settings or []:
+        values = pd.unique(columns_of(table, [name])[name])
+        if len(values) != 1:
+            raise ConfigError(
+                f"data.settings: {name!r} has {len(values)} values, {values[0]:g} and {values[1]:g} for instance: a "
+                "setting is the same in all rows of an experiment; give it as an input, in x"
+            )
+        found[name] = float(values[0])
+    return found
+
+
+def _simulator(
+    file: ProblemFile, folder: Path, names: list[str], x: pd.DataFrame | None, settings: dict[str, Any]
+) -> Simulator | Emulator | UMBridge:
+    config = file.simulator
     given = config.model_fields_set
-    if (config.function is None) == (config.runs is None):
-        raise ConfigError("[simulator] takes either a function to call, or runs to learn an emulator from")
+    words = [] if x is None else [str(name) for name in x if x[name].dtype == object]
+    if words and (config.umbridge is not None or config.fmu is not None):
+        raise ConfigError(
+            f"data.x has labels, {', '.join(words)}: umbridge and fmu take numbers; give a function, which has them as "
+            "numbers, or leave the column out"
+        )
+    if sum(one is not None for one in (config.function, config.runs, config.umbridge, config.fmu)) != 1:
+        raise ConfigError(
+            "[simulator] takes either a function to call, or runs to learn an emulator from, or umbridge, or an fmu"
+        )
+    if settings and config.function is None:
+        raise ConfigError("settings are given to a function: with runs, or a server, leave them out")
+    if file.runs.model_fields_set and config.runs is None:
+        raise ConfigError("[runs] says how a table of runs is written: it goes with simulator.runs")
+    if config.umbridge is not None:
+        others = sorted(given - {"umbridge"})
+        if others:
+            raise ConfigError(f"[simulator] with umbridge has no {', '.join(others)}: its settings are in umbridge")
+        return config.umbridge.simulator(folder, x)
     if config.runs is not None:
-        called = sorted(given & {"gradient", "jobs"})
+        called = sorted(given & {"gradient", "jobs", "batched", "timeout"})
         if called:
             raise ConfigError(f"[simulator] with runs has no {', '.join(called)}: an emulator brings its own gradient")
-        runs = RunTable.load(folder / config.runs, separator=config.separator, decimal=config.decimal)
-        return emulate(runs.ordered(names), config.emulator)
+        return emulate(problem_runs(file, folder, names), config.emulator)
     unused = sorted(given & {"emulator", "error", *DIALECT_KEYS})
     if unused:
-        raise ConfigError(f"[simulator] with a function has no {', '.join(unused)}: these go with runs")
-    assert config.function is not None
-    function = FileFunction(config.function, folder).loaded()
-    gradient = FileFunction(config.gradient, folder).loaded() if ":" in config.gradient else config.gradient
-    return Simulator(function, gradient, jobs=config.jobs)  # type: ignore[arg-type]
-
-
-def _noise(config: ProblemFile) -> Any:
-    """The noise as the file gives it; errors in columns of the data come by themselves."""
-    noise = config.noise
-    if config.data.y_err is not None and config.noise != NoiseSection():
-        raise ConfigError("data.y_err and [noise] both give the noise: leave one of them out")
-    kinds: dict[str, Callable[[Any], Any]] = {
-        "rank": LowRankNoise,
-        "groups": partial(GroupNoise, sample=noise.sample),
-        "varying": VaryingNoise,
-    }
-    asked = [name for name in kinds if getattr(noise, name) is not None]
-    if noise.sample and asked != ["groups"]:
-        raise ConfigError('noise.sample goes with noise.groups; for one covariance of all rows give cov = "sample"')
-    if not asked:
-        return noise.cov
-    if len(asked) > 1:
-        raise ConfigError(f"[noise] has {' and '.join(asked)}: give one of them")
-    if noise.cov != "estimate":
-        raise ConfigError(f'noise.{asked[0]} goes with cov = "estimate"')
-    return kinds[asked[0]](getattr(noise, asked[0]))
+        raise ConfigError(f"[simulator] without runs has no {', '.join(unused)}: these go with runs")
+    function: Any
+    if config.fmu is not None:
+        if config.batched:
+            raise ConfigError("[simulator]: batched goes with a function")
+        function = config.fmu.simulator(folder, names, x)
+    else:
+        assert config.function is not None
+        function = FileFunction(config.function, folder).loaded()
+    gradient: Any = FileFunction(config.gradient, folder).loaded() if ":" in config.gradient else config.gradient
+    if settings:
+        function = partial(function, **settings)
+        gradient = partial(gradient, **settings) if callable(gradient) else gradient
+    called_as = {"jobs": config.jobs, "batched": config.batched, "timeout": config.timeout}
+    return Simulator(function, gradient, **called_as)  # type: ignore[arg-type]
 
 
 def _input_errors(x_err: float | list[float] | list[str] | None, table: Table) -> Any:
@@ -299,17 +342,3 @@ def _input_errors(x_err: float | list[float] | list[str] | None, table: Table) -
     if isinstance(x_err, list) and all(isinstance(one, str) for one in x_err):
         return columns_of(table, [str(one) for one in x_err]).to_numpy()
     return x_err
-
-
-def _domain(config: DomainSection | None, folder: Path) -> Domain | None:
-    if config is None:
-        return None
-    if config.file is not None:
-        if config.x is None or config.lower is not None or config.upper is not None:
-            raise ConfigError("[domain] with a file takes the columns x and weight, and no box")
-        table = read_table(folder / config.file, config)
-        weights = None if config.weight is None else columns_of(table, [config.weight]).iloc[:, 0]
-        return Points(columns_of(table, config.x), weights)
-    if config.lower is None or config.upper is None or config.x is not None or config.weight is not None:
-        raise ConfigError("[domain] needs lower and upper, or a file with the columns x and weight")
-    return Box(config.lower, config.upper, config.nodes)

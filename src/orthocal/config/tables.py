@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -9,7 +10,7 @@ import pandas as pd
 
 from ..errors import ConfigError, FileError
 from ..files.parquet import ParquetTable, is_parquet
-from ..files.tables import PLAIN, Decimal, Dialect, Separator, TextTable, read_text_table
+from ..files.tables import PLAIN, Decimal, Dialect, Separator, TextTable, number_of, read_text_table
 from ..sections import Section
 
 #: both know ``numbers`` and ``labels`` of a column by its name
@@ -62,3 +63,34 @@ def columns_of(table: Table, names: list[str]) -> pd.DataFrame:
         return pd.DataFrame({name: table.numbers(name) for name in names}, columns=names)
     except FileError as error:
         raise ConfigError(str(error)) from None
+
+
+def inputs_of(table: Table, names: list[str], categorical: list[str]) -> pd.DataFrame:
+    """The columns with these names: numbers, or labels where they are said to be, or where no cell is like a number."""
+    return pd.DataFrame({name: _input(table, name, name in categorical) for name in names}, columns=names)
+
+
+def _input(table: Table, name: str, labelled: bool) -> pd.Series[Any]:
+    if labelled:
+        return labels_of(table, name)
+    try:
+        return columns_of(table, [name])[name]
+    except ConfigError:
+        if name in table.names and _all_words(labels := labels_of(table, name)):
+            return labels
+        raise
+
+
+def _all_words(labels: pd.Series[Any]) -> bool:
+    """Whether every cell that is there has a letter, and none is a number, in this or another notation."""
+    texts = [str(label) for label in labels.dropna().unique()]
+    numbers = (number_of(text, mark) for text in texts for mark in ",.")
+    return bool(texts) and all(any(map(str.isalpha, text)) for text in texts) and all(one is None for one in numbers)
+
+
+def rows_where(table: Table, name: str, label: str) -> Table:
+    """The rows whose column ``name`` has this label."""
+    if isinstance(table, ParquetTable):
+        raise ConfigError(f"{table.file} is a Parquet table: give each experiment a file of its own")
+    kept = [i for i, one in enumerate(labels_of(table, name)) if str(one) == label]
+    return replace(table, rows=[table.rows[i] for i in kept], lines=[table.lines[i] for i in kept])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -29,11 +30,16 @@ class FileFunction:
     reference: str
     folder: Path
 
-    def __call__(self, *given: Array) -> Any:
-        """f(x, theta), or f(theta) of outputs without inputs."""
+    def __call__(self, *given: Array, **settings: Any) -> Any:
+        """f(x, theta), or f(theta) of outputs without inputs; settings, a seed or a replicate by their names."""
         function = self._function
         with _NEIGHBOURS.of(self._beside):
-            return function(*given)
+            return function(*given, **settings)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """That of the function, for those who want to know what it takes."""
+        return inspect.signature(self._function)
 
     def __reduce__(self) -> tuple[type[FileFunction], tuple[str, Path]]:
         # without the function itself: another process does not know its module

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,10 +16,14 @@ from ..regression.tree_kernels import evaluate
 from .base import Layout, Settings, listed
 from .cut_kernels import move_cuts
 from .lookup import MOST_BYTES, Lookup, Packed
+from .replicates import pure_var
 from .sampled_regression import Chain, Sampled, check_rows, check_whole, keeps_from, noise_prior, sample_targets
+from .soft_forest import SoftForest
 
 #: rows times sweeps that a chain may take by itself: 50 s for 200 trees, and most sweeps a draw
 MOST_WORK, MOST_THIN = 1e8, 10
+#: half the width of the gates that cuts become in draws, as a share of the inputs' range
+GATE_WIDTH = 0.1
 
 
 @listed
@@ -92,7 +96,12 @@ class BART(Settings):
             return Chain(sampler, rng, target, noise_prior(inputs, target), keeps_from(self.burn, thin), move)
 
         sampled = sample_targets(targets, self.seed, self.burn + self.draws * thin, start)
+        sampled = sampled._replace(pure_var=pure_var(inputs, targets))
         return FittedBART(self, high - low, cut_points, sampled)
+
+    def quick(self) -> BART:
+        """With a twentieth of the sweeps: enough to see how far draws and mean are from runs that are held out."""
+        return replace(self, draws=min(self.draws, 50), burn=min(self.burn, 200), thin=min(self.thin or 2, 2))
 
     def _sweeps_a_draw(self, rows: int) -> int:
         if self.thin is not None:
@@ -119,7 +128,7 @@ class CutMover:
 
     def __call__(self, rng: np.random.Generator, forest: Forest) -> None:
         alpha, beta = self._settings.alpha, self._settings.beta
-        move_cuts(rng, forest.nodes, self._cuts, self._low, self._high, alpha, beta)
+        move_cuts(rng, forest.nodes, self._cuts, np.ones(len(self._cuts)), self._low, self._high, alpha, beta)
 
 
 class FittedBART:
@@ -139,6 +148,7 @@ class FittedBART:
         self.offset = sampled.offset
         self.cell_width = width / (settings.cuts + 1)
         self.noise_var = sampled.noise_var
+        self._pure_var, self._error_var = sampled.pure_var, sampled.error_var
         self._everywhere: Lookup | None = None
         self.forests: list[Packed] = []
         self._ends: list[list[int]] = []
@@ -165,6 +175,8 @@ class FittedBART:
     def variance(self, inputs: Array) -> Array:
         """Variance of the error of the prediction, (M, r): that of the draws' functions, and the noise.
 
+        Where there are replicates, their variance is no part of it.
+
         Each draw steps at some place between two values of a design, so there it is larger than the mean's error.
         """
         bins = self._binned(inputs)
@@ -178,7 +190,36 @@ class FittedBART:
                 squares += one**2
             draws = self.settings.draws
             columns.append(np.maximum(squares / draws - (total / draws) ** 2, 0.0))
-        return np.asarray(np.stack(columns, axis=1) + self.noise_var)
+        return np.asarray(np.stack(columns, axis=1) + self._error_var)
+
+    @property
+    def scatter_known(self) -> bool:
+        """Whether there were replicates that differ."""
+        return self._pure_var is not None
+
+    def scatter_var(self, inputs: Array) -> Array:
+        """Variance of a single run's targets about their mean function, (M, r): the same everywhere."""
+        return np.tile(np.zeros_like(self.noise_var) if self._pure_var is None else self._pure_var, (len(inputs), 1))
+
+    @property
+    def kept(self) -> int:
+        """Number of draws."""
+        return self.settings.draws
+
+    def mixed(self, weights: Array) -> SoftForest:
+        """sum_i weights_i draw_i over the draws, (draws,), smooth in theta: a cut becomes a gate."""
+        used = np.flatnonzero(weights)
+        forests, factors = [], []
+        for forest, ends in zip(self.forests, self._ends, strict=True):
+            # a constant target has no trees
+            spans = [(ends[i - 1] if i else 0, ends[i]) for i in used.tolist()] if ends else []
+            parts = [forest.kind[:0], *(forest.kind[start:end] for start, end in spans)]
+            values = [forest.value[:0], *(forest.value[start:end] for start, end in spans)]
+            own = [np.full(end - start, weights[i]) for i, (start, end) in zip(used, spans, strict=False)]
+            forests.append(Packed(np.concatenate(parts), np.concatenate(values)))
+            factors.append(np.concatenate([np.empty(0), *own]))
+        width = np.maximum(self.cell_width, GATE_WIDTH * self.cell_width * (self.settings.cuts + 1))
+        return SoftForest(forests, factors, self.offset * weights.sum(), self.cut_points, width)
 
     def at(self, points: Array, most_bytes: int = MOST_BYTES) -> Lookup:
         """The posterior mean as a function of theta (p,) for fixed points (m, d), (m, r)."""

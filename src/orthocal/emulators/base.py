@@ -7,71 +7,40 @@ of runs, and outputs of the predictions. ``Foreign`` makes a regressor of any ob
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Sequence
+from copy import copy
+from functools import cached_property, partial
 from typing import ClassVar, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array, BoolArray, IntArray, as_columns, as_floats
+from ..arrays import Array, BoolArray, IntArray, as_columns, as_floats, repeated_rows
 from ..errors import InputError
 from ..runs.table import RunTable
+from .draw_spread import draw_spread, mixture
+from .lazily import Lazy
+from .learnt import FittedRegressor as FittedRegressor
+from .learnt import WithCells as WithCells
+from .learnt import WithDraws as WithDraws
+from .learnt import WithGradient as WithGradient
+from .learnt import WithKept as WithKept
+from .learnt import WithLengthscales as WithLengthscales
+from .learnt import WithPoints as WithPoints
+from .learnt import WithScatter as WithScatter
+from .learnt import WithVariance as WithVariance
 from .nearness import Nearness
-
-#: with step functions, theta's difference is at least this share of the runs' range to either side: over less the steps
-#: are noise (Model 2 and BART: errors of the gradient are 1.9, 0.75, 0.5 of its size with 0.02, 0.05, 0.1)
-LEAST_STEP = 0.1
-
+from .step_functions import LEAST_STEP, difference, usual_gaps
 
 Layout = Literal["components", "stacked"]
 
 
-class FittedRegressor(Protocol):
-    """What was learnt. It may do more: see the Protocols below."""
-
-    def predict(self, inputs: Array) -> Array:
-        """The targets at inputs (M, k), (M, r)."""
-
-
 @runtime_checkable
-class WithGradient(FittedRegressor, Protocol):
-    """Without a gradient the predictions count as step functions."""
+class Quick(Protocol):
+    """Has a shorter way to learn, which shows how large its errors are."""
 
-    def gradient(self, inputs: Array) -> Array:
-        """d predict / d inputs, (M, r, k)."""
-
-
-@runtime_checkable
-class WithVariance(FittedRegressor, Protocol):
-    """Knows its error."""
-
-    def variance(self, inputs: Array) -> Array:
-        """Variance of the error of the predictions, (M, r)."""
-
-
-@runtime_checkable
-class WithLengthscales(FittedRegressor, Protocol):
-    """Knows how far its inputs can change before the targets do."""
-
-    #: of each target, (r, k), in the unit cube
-    lengthscales: Array
-
-
-@runtime_checkable
-class WithCells(FittedRegressor, Protocol):
-    """Step functions that know how wide their steps are; those of others span the gaps between the runs' values."""
-
-    #: in the unit cube, (k,)
-    cell_width: Array
-
-
-@runtime_checkable
-class WithPoints(FittedRegressor, Protocol):
-    """Can compute once, for fixed points, what does not depend on theta."""
-
-    def at(self, points: Array) -> Callable[[Array], Array]:
-        """The function theta (p,) -> (m, r) for points (m, d); it may have ``gradient(theta)``, (m, r, p)."""
+    def quick(self) -> Regressor:
+        """With fewer draws."""
 
 
 @runtime_checkable
@@ -148,6 +117,36 @@ class Range(NamedTuple):
         return np.asarray((values - self.shift) / self.scale)
 
 
+class Choice(NamedTuple):
+    """The best of several emulators at held-out runs.
+
+    Attributes
+    ----------
+    errors
+        Rms error relative to the spread of the runs, the best first.
+    rmse
+        Of the best, in units of each outcome.
+    held_out
+        Number of runs that were predicted.
+    dropped
+        Which of the others were clearly worse after some of them, and dropped.
+    """
+
+    errors: dict[str, float]
+    rmse: dict[str, float]
+    held_out: int
+    dropped: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        (best, error), *others = self.errors.items()
+        words = [
+            f"{name} {value:.2g}" + (" when it was dropped" if name in self.dropped else "") for name, value in others
+        ]
+        among = f" (the others: {', '.join(words)})" if others else ""
+        return f"{best}, the best at {self.held_out} held-out runs: its rms error is {error:.2g} of their spread{among}"
+
+
 class Emulator:
     """f_hat(x, theta) with a gradient, and a variance where the regressor has one: it takes the simulator's place.
 
@@ -163,21 +162,42 @@ class Emulator:
         Half the width of these differences, (p,), in units of theta.
     has_variance
         Whether it knows its error.
+    choice
+        How it was chosen among others, at held-out runs; None where it was asked for.
+    has_scatter
+        Whether replicated runs told it how a single run scatters about the mean function, which is what it emulates.
+    has_draws
+        Whether it knows its error as a distribution of functions.
     """
 
     def __init__(
-        self, name: str, runs: RunTable, fitted: Sequence[FittedRegressor], sizes: Sequence[Array] | None = None
+        self,
+        name: str,
+        runs: RunTable,
+        regressor: Regressor,
+        fitted: Sequence[FittedRegressor],
+        sizes: Sequence[Array] | None = None,
     ) -> None:
         """``sizes`` are those of the targets of each of ``fitted``, (r,), where they differ."""
-        self.name = name
+        self.name, self._regressor = name, regressor
         self.runs = runs
+        self.choice: Choice | None = None
         self.parameter_names = runs.parameter_names
         worked = runs.theta if runs.failed.all() else runs.theta[~runs.failed]
-        self._nearness = Nearness(worked, _lengthscale(fitted, sizes, runs.p))
+        # replicates fill no gaps
+        repeats = repeated_rows(worked)
+        distinct = worked if repeats is None else worked[repeats.first]
+        self._nearness = Nearness(distinct, _lengthscale(fitted, sizes, runs.p))
         self._with_gradient = [one for one in fitted if isinstance(one, WithGradient)]
         self._with_variance = [one for one in fitted if isinstance(one, WithVariance)]
         self.smooth = len(self._with_gradient) == len(fitted)
         self.has_variance = len(self._with_variance) == len(fitted)
+        self._with_scatter = [one for one in fitted if isinstance(one, WithScatter)]
+        self.has_scatter = len(self._with_scatter) == len(fitted) and any(
+            one.scatter_known for one in self._with_scatter
+        )
+        self._fitted = list(fitted)
+        self.has_draws = all(isinstance(one, WithDraws | WithKept) for one in fitted)
         self.steps = np.zeros(runs.p) if self.smooth else self._found_steps(fitted)
 
     def __call__(self, x: ArrayLike, theta: ArrayLike) -> Array:
@@ -187,13 +207,83 @@ class Emulator:
     def gradient(self, x: ArrayLike, theta: ArrayLike) -> Array:
         """df_hat/dtheta, (m, q, p)."""
         points, one = self._points(x), self._one_theta(theta)
-        return self.slope(points, one) if self.smooth else self._difference(points, one)
+        if self.smooth:
+            return self.slope(points, one)
+        low, high = self.runs.theta.min(axis=0), self.runs.theta.max(axis=0)
+        return difference(partial(self.mean, points), one, self.steps, low, high)
 
     def variance(self, x: ArrayLike, theta: ArrayLike) -> Array:
         """Variance of the emulator's error, (m, q)."""
         if not self.has_variance:
             raise InputError(f"the emulator {self.name!r} has no variance: take one that has, for instance 'gp'")
         return self.error_var(self._points(x), self._one_theta(theta))
+
+    def scatter_var(self, x: ArrayLike, theta: ArrayLike) -> Array:
+        """Variance of a single run about the mean function, (m, q), from replicated runs: the simulator's own noise."""
+        if not self.has_scatter:
+            raise InputError(
+                f"the emulator {self.name!r} does not know how runs scatter: it takes runs repeated at one theta, "
+                "oc.campaign(..., replicates=5), and 'gp', 'bart' or 'bmars'"
+            )
+        return self.run_scatter_var(self._points(x), self._one_theta(theta))
+
+    def draws(self, count: int, seed: int = 0) -> Sequence[Emulator]:
+        """Joint draws of the simulator as the runs leave it uncertain: functions f_s(x, theta) with gradients.
+
+        Each is made when it is asked for; the same seed gives the same. Their mean is the emulator, and their variance
+        its ``variance``; but unlike it they say how the errors at different x and theta go together.
+        """
+        if not self.has_draws:
+            raise InputError(
+                f"the emulator {self.name!r} has no draws: take one that has, for instance 'gp', or give the regressor "
+                "a method draws(count, rng)"
+            )
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            raise InputError(f"count={count!r}: give the number of draws, at least 1")
+        return self.drawn(int(count), seed, self.draw_spread)
+
+    @cached_property
+    def draw_spread(self) -> Array:
+        """What the spread of the kept draws of each outcome is multiplied by, (q,), from held-out runs; or ones."""
+        if not any(isinstance(one, WithKept) for one in self._fitted) or not isinstance(self._regressor, Quick):
+            return np.ones(self.runs.q)
+        return draw_spread(partial(self._again, self._regressor.quick()), self.runs)
+
+    def _again(self, regressor: Regressor, runs: RunTable) -> Emulator:
+        """The same emulator learnt by another regressor from other runs."""
+        raise NotImplementedError
+
+    def drawn(self, count: int, seed: int, spread: Array) -> Sequence[Emulator]:
+        """``draws`` with a given spread (q,) of the kept draws."""
+        rest, *seeds = np.random.SeedSequence(seed).spawn(1 + len(self._fitted))
+        each: list[Sequence[FittedRegressor]] = []
+        for own, one, factor in zip(seeds, self._fitted, self._spread_of_parts(spread), strict=True):
+            rng = np.random.default_rng(own)
+            if isinstance(one, WithDraws):
+                each.append(one.draws(count, rng))
+            elif isinstance(one, WithKept):
+                rows = [mixture(one.kept, factor, number, count, rng) for number in range(count)]
+                each.append(Lazy([partial(one.mixed, weights) for weights in rows]))
+        return Lazy([partial(self._drawn, each, number, own) for number, own in enumerate(rest.spawn(count))])
+
+    def _spread_of_parts(self, spread: Array) -> list[float]:
+        """That of each of what was fitted, from those of the outcomes (q,)."""
+        raise NotImplementedError
+
+    def _drawn(self, each: Sequence[Sequence[FittedRegressor]], number: int, seed: np.random.SeedSequence) -> Emulator:
+        """The draw of that number, of those of each part, and of what else is uncertain."""
+        other = copy(self)
+        fitted = [draws[number] for draws in each]
+        other._fitted, other._with_variance = fitted, []
+        other._with_gradient = [one for one in fitted if isinstance(one, WithGradient)]
+        other.smooth = len(other._with_gradient) == len(fitted)
+        other.has_variance = other.has_draws = False
+        other._become(self, fitted, np.random.default_rng(seed))
+        return other
+
+    def _become(self, learnt: Emulator, fitted: list[FittedRegressor], rng: np.random.Generator) -> None:
+        """Take these functions in the place of what ``learnt`` has, of which this is a copy."""
+        raise NotImplementedError
 
     def outside(self, theta: ArrayLike) -> BoolArray:
         """Which of theta (c, p) have no runs nearby: outside of their box, in a gap, or far from all of them."""
@@ -220,21 +310,9 @@ class Emulator:
         """The variance, (m, q)."""
         raise NotImplementedError
 
-    def _difference(self, x: Array, theta: Array) -> Array:
-        """Central differences over at least one cell on either side; at an end of the runs' range to one side."""
-        low, high = self.runs.theta.min(axis=0), self.runs.theta.max(axis=0)
-        columns = []
-        for j, step in enumerate(self.steps):
-            ends = []
-            for side in (-step, step):
-                moved = theta.copy()
-                # beyond the runs a step function is constant, and a difference across that end too small
-                moved[j] = np.clip(theta[j] + side, min(low[j], theta[j]), max(high[j], theta[j]))
-                ends.append(moved)
-            width = ends[1][j] - ends[0][j]
-            change = self.mean(x, ends[1]) - self.mean(x, ends[0])
-            columns.append(change / width if width > 0 else np.zeros_like(change))
-        return np.stack(columns, axis=-1)
+    def run_scatter_var(self, x: Array, theta: Array) -> Array:
+        """That of a single run, (m, q)."""
+        raise NotImplementedError
 
     def _points(self, x: ArrayLike) -> Array:
         points = as_columns(x, "x")
@@ -251,14 +329,21 @@ class Emulator:
     def _found_steps(self, fitted: Sequence[FittedRegressor]) -> Array:
         """Differences span a cell: as wide as the regressor says, or the gap between the runs' values."""
         unit = Range.of_box(self.runs.theta)
-        # 0 and 1 are values that every parameter has, but one that does not vary
-        gaps = np.array(
-            [np.median(np.diff(np.unique([0.0, 1.0, *column]))) for column in unit.apply(self.runs.theta).T]
-        )
+        gaps = usual_gaps(unit.apply(self.runs.theta))
         # the last columns of a regressor's inputs are theta
         cells = [one.cell_width if isinstance(one, WithCells) else gaps for one in fitted]
         widths = [np.broadcast_to(np.atleast_1d(one)[-self.runs.p :], self.runs.p) for one in cells]
         return np.asarray(np.maximum(np.max(widths, axis=0), LEAST_STEP) * unit.scale)
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What it was learnt from, and how it was chosen, in sentences."""
+        return (*self.runs.notes, *(() if self.choice is None else (self.choice.sentence,)))
+
+    @property
+    def held_out_errors(self) -> dict[str, float]:
+        """Of each emulator that was compared: its rms error at held-out runs, relative to their spread."""
+        return {} if self.choice is None else dict(self.choice.errors)
 
     def __repr__(self) -> str:
         return f"Emulator({self.name!r}, {self.runs.s} runs)"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..regression.chainwise import Record
 from ..regression.settings import BMARSSettings
 from .base import Layout, Settings, listed
 from .bmars_mean_kernels import basis_slopes, basis_values, mean_slopes, mean_values
+from .replicates import pure_var
 from .sampled_regression import Chain, Sampled, check_rows, check_whole, keeps_from, noise_prior, sample_targets
 
 Codes: TypeAlias = NDArray[np.int16]
@@ -85,11 +87,15 @@ class BMARS(Settings):
             return Chain(sampler, rng, target, prior_var, keeps_from(self.burn, self.thin))
 
         sampled = sample_targets(targets, self.seed, self.burn + self.draws * self.thin, start)
-        fitted = FittedBMARS(self, inputs, sampled)
+        fitted = FittedBMARS(self, inputs, sampled._replace(pure_var=pure_var(inputs, targets)))
         with announced("compiling the mean of BMARS for its first use, some seconds, once"):
             fitted.predict(inputs[:1])
             fitted.gradient(inputs[:1])
         return fitted
+
+    def quick(self) -> BMARS:
+        """With fewer draws: enough to see how far draws and mean are from runs that are held out."""
+        return replace(self, draws=min(self.draws, 50), burn=min(self.burn, 100))
 
     def _prior(self) -> BMARSSettings:
         return BMARSSettings(self.moves, self.order, self.degree, self.most, self.least)
@@ -124,14 +130,31 @@ class FittedBMARS:
         self.settings = settings
         self.offset = sampled.offset
         self.noise_var = sampled.noise_var
+        self._pure_var, self._error_var = sampled.pure_var, sampled.error_var
         self._low, self._width = inputs.min(axis=0), np.ptp(inputs, axis=0)
-        order = min(settings.order, inputs.shape[1])
+        self._order = min(settings.order, inputs.shape[1])
         self._draws = [[_basis(record) for record in records] for records in sampled.records]
-        self.bases = [_merged(draws, order) for draws in self._draws]
+        self._become(None)
+
+    def _become(self, weights: Array | None) -> None:
+        """Take the sum of the draws with these weights, (draws,), or their mean."""
+        self.bases = [_merged(draws, self._order, weights) for draws in self._draws]
         factors, knots, coefficients = (np.concatenate(parts) for parts in zip(*self.bases, strict=True))
         self._hinges = _hinges(factors, knots)
         self._coefficients = coefficients
         self._ends = np.cumsum([len(basis.coefficients) for basis in self.bases], dtype=np.int64)
+
+    @property
+    def kept(self) -> int:
+        """Number of draws."""
+        return self.settings.draws
+
+    def mixed(self, weights: Array) -> FittedBMARS:
+        """sum_i weights_i draw_i over the draws, (draws,)."""
+        other = copy(self)
+        other.offset = self.offset * weights.sum()
+        other._become(weights)
+        return other
 
     def predict(self, inputs: Array) -> Array:
         """The posterior mean at inputs (M, k), (M, r)."""
@@ -148,7 +171,10 @@ class FittedBMARS:
         return output * self._slope_of_scale(inputs)[:, None]
 
     def variance(self, inputs: Array) -> Array:
-        """Variance of the error of the prediction, (M, r): that of the draws' functions, and the noise."""
+        """Variance of the error of the prediction, (M, r): that of the draws' functions, and the noise.
+
+        Where there are replicates, their variance is no part of it.
+        """
         scaled = np.ascontiguousarray(self._scaled(inputs).T)
         columns = []
         for draws in self._draws:
@@ -156,7 +182,16 @@ class FittedBMARS:
             for basis, value in zip(draws, values, strict=False):
                 evaluate(*basis, scaled, self.settings.degree, value)
             columns.append(values.var(axis=0))
-        return np.asarray(np.stack(columns, axis=1) + self.noise_var)
+        return np.asarray(np.stack(columns, axis=1) + self._error_var)
+
+    @property
+    def scatter_known(self) -> bool:
+        """Whether there were replicates that differ."""
+        return self._pure_var is not None
+
+    def scatter_var(self, inputs: Array) -> Array:
+        """Variance of a single run's targets about their mean function, (M, r): the same everywhere."""
+        return np.tile(np.zeros_like(self.noise_var) if self._pure_var is None else self._pure_var, (len(inputs), 1))
 
     def at(self, points: Array) -> FixedPoints:
         """The posterior mean as a function of theta (p,) for fixed points (m, d), (m, r)."""
@@ -224,13 +259,17 @@ def _basis(record: Record) -> Basis:
     return Basis(ordered, knots, coefficients)
 
 
-def _merged(draws: list[Basis], order: int) -> Basis:
-    """The mean of the draws as one list, in which each basis function occurs once."""
-    factors = np.concatenate([np.empty((0, order), dtype=np.int16), *(basis.factors for basis in draws)])
-    knots = np.concatenate([np.empty((0, order)), *(basis.knots for basis in draws)])
-    coefficients = np.concatenate([np.empty(0), *(basis.coefficients for basis in draws)])
+def _merged(draws: list[Basis], order: int, weights: Array | None) -> Basis:
+    """The sum of draws with weights (draws,), or their mean, as one list, in which each basis function occurs once."""
+    # a constant target has no draws
+    used = range(len(draws)) if weights is None else [i for i in np.flatnonzero(weights) if i < len(draws)]
+    factors = np.concatenate([np.empty((0, order), dtype=np.int16), *(draws[i].factors for i in used)])
+    knots = np.concatenate([np.empty((0, order)), *(draws[i].knots for i in used)])
+    parts = [draws[i].coefficients if weights is None else weights[i] * draws[i].coefficients for i in used]
+    coefficients = np.concatenate([np.empty(0), *parts])
     distinct, distinct_knots, member = _distinct(factors, knots)
-    return Basis(distinct, distinct_knots, np.bincount(member, coefficients, len(distinct)) / max(len(draws), 1))
+    summed = np.bincount(member, coefficients, len(distinct)).astype(np.float64)
+    return Basis(distinct, distinct_knots, summed / max(len(draws), 1) if weights is None else summed)
 
 
 def _distinct(factors: Codes, knots: Array) -> tuple[Codes, Array, IntArray]:

@@ -14,6 +14,7 @@ def emulate(
     layout: LayoutChoice = "auto",
     components: int | None = None,
     progress: bool = True,
+    jobs: int | None = None,
 ) -> Emulator:
     """An emulator f_hat(x, theta) of the simulator that made ``runs``: it can be given to ``oc.Problem`` as simulator.
 
@@ -22,7 +23,8 @@ def emulate(
     emulator
         ``"gp"``, ``"bart"``, ``"bmars"``, ``"forest"`` or ``"mlp"``; one of these with settings, for instance
         ``oc.emulators.BART(draws=500)``; any object with ``fit(inputs, targets)`` and ``predict(inputs)``; or
-        ``"auto"`` (default), the one of ``oc.compare_emulators(runs)`` with the smallest error at held-out runs.
+        ``"auto"`` (default), the best at held-out runs, by ``oc.compare_emulators(runs, race=True)``;
+        ``emulator.choice`` says how it was chosen.
     layout
         ``"components"``: the output at common points is decomposed into principal components, whose scores are
         learnt from theta; ``"stacked"``: outcomes are learnt from rows (x, theta). Default: what suits the emulator
@@ -31,7 +33,12 @@ def emulate(
         Number of components of each outcome; default: all that there are. Few are faster, and lose detail.
     progress
         Show progress on a terminal.
+    jobs
+        With ``"auto"``, fits at a time; default: the number of cores. It changes no result.
     """
-    if isinstance(emulator, str) and emulator == "auto":
-        emulator = compare_emulators(runs, progress=progress).best
-    return fitted_emulator(runs, emulator, layout, components, progress)
+    if not (isinstance(emulator, str) and emulator == "auto"):
+        return fitted_emulator(runs, emulator, layout, components, progress)
+    compared = compare_emulators(runs, progress=progress, race=True, jobs=jobs)
+    best = fitted_emulator(runs, compared.best, layout, components, progress)
+    best.choice = compared.choice
+    return best

@@ -13,7 +13,7 @@ from ..regression.tree_kernels import CHILD, CUT, DEPTHS, FREE, LEAF, PARENT, SL
 
 
 @entry
-def move_cuts(rng, nodes, cuts, gap_low, gap_high, alpha, beta):
+def move_cuts(rng, nodes, cuts, shares, gap_low, gap_high, alpha, beta):
     """One Metropolis step in place for every inner node: a cut of the same gap, ``gap_low`` to ``gap_high`` - 1.
 
     The gaps (k, most cuts) are those of each cut; the likelihood stays what it is. The number of cuts that moved.
@@ -26,7 +26,7 @@ def move_cuts(rng, nodes, cuts, gap_low, gap_high, alpha, beta):
         tree = nodes[t]
         if tree[0, CHILD] == LEAF:
             continue
-        prior = log_prior(tree, cuts, chances)
+        prior = log_prior(tree, cuts, shares, chances)
         for k in range(SLOTS):
             if tree[k, PARENT] == FREE or tree[k, CHILD] == LEAF:
                 continue
@@ -37,7 +37,7 @@ def move_cuts(rng, nodes, cuts, gap_low, gap_high, alpha, beta):
             if cut == old:
                 continue
             tree[k, CUT] = cut
-            proposed = log_prior(tree, cuts, chances)
+            proposed = log_prior(tree, cuts, shares, chances)
             if np.log(1 - rng.random()) < proposed - prior:
                 prior = proposed
                 moved += 1

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..arrays import refuse_extreme
+from ..arrays import refuse_extreme, repeated_rows
 from ..errors import InputError
 from ..machine.threads import one_blas_thread
 from ..progress import progress_shown
@@ -59,6 +59,9 @@ def usable_runs(runs: RunTable) -> RunTable:
     there = ~runs.failed
     if there.sum() < 3:
         raise InputError(f"{int(there.sum())} of {runs.s} runs have output: an emulator needs at least 3")
+    repeats = repeated_rows(runs.theta[there])
+    if repeats is not None and len(repeats.first) < 3:
+        raise InputError(f"the runs have {len(repeats.first)} distinct theta: an emulator needs at least 3")
     if not (np.ptp(runs.theta[there], axis=0) > 0).all():
         name = runs.parameter_names[int(np.argmin(np.ptp(runs.theta[there], axis=0)))]
         raise InputError(f"all runs have the same {name!r}: vary it, or leave it out of the table")

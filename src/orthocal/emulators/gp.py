@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 
-from ..arrays import Array
+from ..arrays import Array, repeated_rows
 from ..errors import InputError
 from ..machine.threads import one_blas_thread
 from ..progress import progress_bar
@@ -22,7 +23,11 @@ from ..regression.gaussian_process import (
     restricted_deviance,
     sample_of_points,
 )
+from ..regression.repeated_values import MergedValues
 from .base import Layout, Settings, listed
+from .gp_draws import GPDraw, gp_draws
+from .lazily import Lazy
+from .replicates import MergedRuns, UnevenScatter, merged_runs, trend_basis, trend_size
 
 #: exact regression beyond this takes minutes and gigabytes
 MOST_ROWS = 4000
@@ -41,7 +46,8 @@ class GP(Settings):
     """target = beta_0 + beta' u + Z(u) + e, Z ~ GP(0, sd^2 k(.; lengthscale)), e ~ N(0, noise variance).
 
     The coefficients beta have flat priors; sd, length-scales and noise variance are by restricted marginal likelihood,
-    for each target its own. The noise takes up what a simulator with random numbers adds.
+    for each target its own. The noise takes up what a simulator with random numbers adds. Inputs that repeat are
+    replicates: what they scatter is known to be noise, whose variance may then depend on u (``replicates.py``).
 
     Parameters
     ----------
@@ -67,11 +73,13 @@ class GP(Settings):
         return self._fit(inputs, targets, _neighbours(targets.shape[1]))
 
     def _fit(self, inputs: Array, targets: Array, groups: list[list[int]]) -> FittedGP:
-        if len(inputs) > MOST_ROWS:
+        repeats = repeated_rows(inputs)
+        distinct = inputs if repeats is None else inputs[repeats.first]
+        if len(distinct) > MOST_ROWS:
             raise InputError(
-                f"an exact Gaussian process of {len(inputs)} rows is too large, {MOST_ROWS} are the most: take another "
-                "emulator ('bart', 'mlp' or 'forest'), fewer runs, or runs at common points, of which only the number "
-                "of runs counts"
+                f"an exact Gaussian process of {len(distinct)} rows is too large, {MOST_ROWS} are the most: take "
+                "another emulator ('bart', 'mlp' or 'forest'), fewer runs, or runs at common points, of which only the "
+                "number of runs counts"
             )
         # one BLAS thread: the result must not depend on their number
         with one_blas_thread():
@@ -79,14 +87,16 @@ class GP(Settings):
                 _fitted_process(inputs, targets[:, members], members, self.nu)
                 for members in progress_bar(groups, "emulator")
             ]
-        return FittedGP(inputs, processes, targets.shape[1])
+        return FittedGP(distinct, processes, targets.shape[1])
 
 
 class Process(NamedTuple):
     """The process of the targets ``members``, which share hyperparameters, and what predictions need.
 
     alpha (N, c) and trend (t, c) belong to them; the covariance of the rows is lower lower', that of the trend's
-    estimate (trend_root trend_root')^-1.
+    estimate (trend_root trend_root')^-1. A row is a distinct input, where there may be replicates: ``row_noise_var``
+    (N,) is the noise variance of their mean, ``noise_var`` that of one run, times r(u) where they are uneven.
+    ``scatter_known``: replicates tell this noise from what the process does not explain.
     """
 
     members: list[int]
@@ -98,6 +108,13 @@ class Process(NamedTuple):
     alpha: Array
     lower: Array
     trend_root: Array
+    row_noise_var: Array
+    scatter_known: bool
+    uneven: UnevenScatter | None
+
+    def run_var(self, inputs: Array) -> Array:
+        """Noise variance of one run at inputs (M, k), (M,)."""
+        return np.asarray(self.noise_var * (np.ones(len(inputs)) if self.uneven is None else self.uneven.at(inputs)))
 
 
 class FittedGP:
@@ -122,7 +139,7 @@ class FittedGP:
         self.lengthscales = self._precision[self._process_of] ** -0.5
 
     def predict(self, inputs: Array) -> Array:
-        means = _trend_basis(inputs, len(self._trend)) @ self._trend
+        means = trend_basis(inputs, len(self._trend)) @ self._trend
         for row, mean in zip(inputs, means, strict=True):
             k = self._radial(radial_correlation, (row[:, None] - self._columns) ** 2)
             mean += np.einsum("rn,rn->r", k[self._process_of], self._alpha)
@@ -140,12 +157,29 @@ class FittedGP:
         return gradients
 
     def variance(self, inputs: Array) -> Array:
-        """Variance of a run's target about the mean, (M, r): the noise counts, the mean leaves it of a run."""
+        """Variance of the error of the mean, (M, r).
+
+        Without replicates the noise counts as well: it may be what the process does not explain of the simulator.
+        """
         var = np.empty((len(inputs), len(self._process_of)))
         for process in self.processes:
             explained, of_trend = self._explained(process, inputs)
             own = process.sd**2 - (explained**2).sum(axis=0) + (of_trend**2).sum(axis=0)
-            var[:, process.members] = (np.maximum(own, 0.0) + process.noise_var)[:, None]
+            left = 0.0 if process.scatter_known else process.noise_var
+            var[:, process.members] = (np.maximum(own, 0.0) + left)[:, None]
+        return var
+
+    @property
+    def scatter_known(self) -> bool:
+        """Whether replicates tell how a single run scatters about the mean."""
+        return any(process.scatter_known for process in self.processes)
+
+    def scatter_var(self, inputs: Array) -> Array:
+        """Variance of a single run's target about its mean function, (M, r), as far as replicates tell it."""
+        var = np.zeros((len(inputs), len(self._process_of)))
+        for process in self.processes:
+            if process.scatter_known:
+                var[:, process.members] = process.run_var(inputs)[:, None]
         return var
 
     def covariance(self, process: Process, inputs: Array) -> Array:
@@ -153,6 +187,24 @@ class FittedGP:
         explained, of_trend = self._explained(process, inputs)
         own = process.sd**2 * correlation(inputs, inputs, process.lengthscale, process.nu)
         return np.asarray(own - explained.T @ explained + of_trend.T @ of_trend)
+
+    def draws(self, count: int, rng: np.random.Generator) -> Lazy[GPDraw]:
+        """Joint draws of the targets as functions of the inputs; their mean and variance are those above."""
+        return gp_draws(self, count, rng)
+
+    @staticmethod
+    def rough_var(process: Process) -> float:
+        """What of the noise is the targets' own, finer than the runs resolve: all that ``variance`` counts.
+
+        A draw has it as a constant: it cannot be learnt over what range it changes.
+        """
+        return 0.0 if process.scatter_known else process.noise_var
+
+    def moved(self, trend: Array, alpha: Array) -> FittedGP:
+        """The same with something added to the trends (t, r) and to what takes k(u, rows) to the targets, (r, N)."""
+        other = copy(self)
+        other._trend, other._alpha = self._trend + trend, self._alpha + alpha
+        return other
 
     def _radial(self, function: Callable[[Array, float], Array], squared_parts: Array) -> Array:
         """A function of the distance for each process, (processes, N), from squared differences (k, N)."""
@@ -163,8 +215,8 @@ class FittedGP:
         """A and B with Cov = K - A'A + B'B: what the runs explain, (N, M), and what the trend's error adds, (t, M)."""
         k = process.sd**2 * correlation(self.inputs, inputs, process.lengthscale, process.nu)
         explained = solve_triangular(process.lower, k, lower=True)
-        whitened = solve_triangular(process.lower, _trend_basis(self.inputs, len(process.trend)), lower=True)
-        left = _trend_basis(inputs, len(process.trend)).T - whitened.T @ explained
+        whitened = solve_triangular(process.lower, trend_basis(self.inputs, len(process.trend)), lower=True)
+        left = trend_basis(inputs, len(process.trend)).T - whitened.T @ explained
         return explained, solve_triangular(process.trend_root, left, lower=True)
 
 
@@ -180,23 +232,39 @@ def _neighbours(count: int) -> list[list[int]]:
 
 
 def _fitted_process(inputs: Array, targets: Array, members: list[int], nu: float | None) -> Process:
-    size, k = _trend_size(inputs), inputs.shape[1]
-    chosen, values = _hyperparameters(inputs, targets, (2.5, np.inf) if nu is None else (nu,), size)
+    runs = merged_runs(inputs, targets)
+    inputs, targets = runs.values.x, runs.values.z
+    size, k = trend_size(inputs), inputs.shape[1]
+    chosen, values = _hyperparameters(runs, (2.5, np.inf) if nu is None else (nu,), size)
     var, noise_var = float(np.exp(2 * values[0])), float(np.exp(values[k + 1]))
     lengthscale = np.exp(values[1 : k + 1])
+    row_noise_var = noise_var * runs.values.relative_var
     covariance = var * correlation(inputs, inputs, lengthscale, chosen)
-    covariance[np.diag_indices_from(covariance)] += noise_var
+    covariance[np.diag_indices_from(covariance)] += row_noise_var
     lower, _ = jittered_cholesky(covariance)
-    basis = _trend_basis(inputs, size)
+    basis = trend_basis(inputs, size)
     whitened = solve_triangular(lower, basis, lower=True)
     trend_root = cholesky(whitened.T @ whitened, lower=True)
     trend = cho_solve((trend_root, True), whitened.T @ solve_triangular(lower, targets, lower=True))
-    alpha = cho_solve((lower, True), targets - basis @ trend)
-    return Process(members, chosen, float(np.sqrt(var)), lengthscale, noise_var, trend, alpha, lower, trend_root)
+    return Process(
+        members,
+        chosen,
+        float(np.sqrt(var)),
+        lengthscale,
+        noise_var,
+        trend=trend,
+        alpha=cho_solve((lower, True), targets - basis @ trend),
+        lower=lower,
+        trend_root=trend_root,
+        row_noise_var=row_noise_var,
+        scatter_known=runs.known,
+        uneven=runs.uneven,
+    )
 
 
-def _hyperparameters(inputs: Array, targets: Array, candidates: tuple[float, ...], size: int) -> tuple[float, Array]:
+def _hyperparameters(runs: MergedRuns, candidates: tuple[float, ...], size: int) -> tuple[float, Array]:
     """nu, and the log of sd, length-scales and noise variance."""
+    inputs = runs.values.x
     k = inputs.shape[1]
     lower, upper = _each(LOWEST, k), _each(HIGHEST, k)
     # on a grid, a length-scale below the gap between its values would explain anything
@@ -207,11 +275,11 @@ def _hyperparameters(inputs: Array, targets: Array, candidates: tuple[float, ...
     lower[1 + constant] = upper[1 + constant]
 
     def search(nu: float, start: Array, most: int) -> tuple[float, float, Array]:
-        sample = sample_of_points(len(inputs), most)
+        sample = runs.values.part(sample_of_points(len(inputs), most))
         result = minimize(
-            restricted_deviance,
+            _deviance,
             np.clip(start, lower, upper),
-            args=(inputs[sample], targets[sample], nu, _trend_basis(inputs[sample], size), np.ones(len(sample))),
+            args=(sample, nu, trend_basis(sample.x, size)),
             jac=True,
             method="L-BFGS-B",
             bounds=list(zip(lower, upper, strict=True)),
@@ -226,18 +294,14 @@ def _hyperparameters(inputs: Array, targets: Array, candidates: tuple[float, ...
     return nu, values
 
 
+def _deviance(values: Array, runs: MergedValues, nu: float, basis: Array) -> tuple[float, Array]:
+    """-2 log restricted likelihood of all runs, whose replicates are merged, and its gradient."""
+    deviance, gradient = restricted_deviance(values, runs.x, runs.z, nu, basis, runs.relative_var)
+    scatter, slope = runs.scatter_deviance(float(values[-1]))
+    gradient[-1] += slope
+    return deviance + scatter, gradient
+
+
 def _each(values: tuple[float, float, float], k: int) -> Array:
     """The log of sd, length-scale and noise variance with one length-scale an input."""
     return np.asarray(np.log([values[0], *[values[1]] * k, values[2]]))
-
-
-def _trend_size(inputs: Array) -> int:
-    """A linear trend where there are runs enough to tell it, a constant otherwise."""
-    varied = np.unique(inputs, axis=0)
-    slopes = 1 + inputs.shape[1]
-    determined = np.linalg.matrix_rank(np.hstack([np.ones((len(varied), 1)), varied])) == slopes
-    return slopes if determined and len(varied) >= 3 * slopes else 1
-
-
-def _trend_basis(inputs: Array, size: int) -> Array:
-    return np.hstack([np.ones((len(inputs), 1)), inputs])[:, :size]

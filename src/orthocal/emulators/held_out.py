@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from ..arrays import Array, IntArray
+from ..arrays import Array
 from ..errors import InputError
-from ..progress import progress_bar, progress_shown
+from ..progress import progress_shown
 from ..runs.table import RunTable
-from .base import EMULATORS
-from .fitting import EmulatorChoice, fitted_emulator, regressor_by_name, usable_runs
+from .base import EMULATORS, Choice
+from .fitting import EmulatorChoice, regressor_by_name, usable_runs
+from .race import HeldOut, raced, split
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: with at least this many runs one split is enough, with fewer each run is held out once
-MANY_RUNS, FOLDS = 200, 5
 #: half the width of a 95 % interval in sds
 NORMAL_95 = 1.959964
 
@@ -42,6 +40,10 @@ class EmulatorComparison:
         Emulator -> (held-out output, prediction), each (N, q), relative to the mean run and in units of the spread.
     held_out
         Number of runs that were predicted.
+    dropped
+        Of a race: emulator -> after how many of them it was left behind; its row of ``table`` is about these.
+    spread
+        Of each outcome, (q,): what the errors are relative to.
     """
 
     table: pd.DataFrame
@@ -49,6 +51,8 @@ class EmulatorComparison:
     predictions: dict[str, tuple[Array, Array]] = field(repr=False)
     held_out: int
     emulators: dict[str, EmulatorChoice] = field(repr=False)
+    dropped: dict[str, str] = field(default_factory=dict)
+    spread: Array = field(default_factory=lambda: np.ones(1), repr=False)
 
     @property
     def best(self) -> EmulatorChoice:
@@ -57,9 +61,22 @@ class EmulatorComparison:
 
     @property
     def ranking(self) -> pd.Series[float]:
-        """The relative error of each emulator (rms over the outcomes), best first."""
+        """The relative error of each emulator (rms over the outcomes), best first; those that were dropped are last."""
         squared = self.table["relative_rmse"].pow(2).groupby(level="emulator").mean()
-        return squared.pow(0.5).sort_values()
+        errors = squared.pow(0.5).sort_values()
+        left = [name for name in errors.index if name not in self.dropped]
+        return errors.loc[[*left, *(name for name in errors.index if name in self.dropped)]]
+
+    @property
+    def choice(self) -> Choice:
+        """The best one and its error, for those who only want it."""
+        errors = {str(name): float(error) for name, error in self.ranking.items()}
+        own = self.table["relative_rmse"].xs(next(iter(errors)), level="emulator")
+        rmse = {
+            str(name): float(error) * float(spread)
+            for (name, error), spread in zip(own.items(), self.spread, strict=True)
+        }
+        return Choice(errors, rmse, self.held_out, tuple(self.dropped))
 
     def figure(self) -> Figure:
         """The errors of all emulators, and what the best one predicted against what the runs gave."""
@@ -69,7 +86,8 @@ class EmulatorComparison:
 
     def __str__(self) -> str:
         lines = [f"{self.held_out} held-out runs; errors relative to the spread of the runs", self._text()]
-        return "\n".join([*lines, *(f"{name} was left out: {why}" for name, why in self.failures.items())])
+        lines += [f"{name} was left out: {why}" for name, why in self.failures.items()]
+        return "\n".join([*lines, *(f"{name} was dropped {why}" for name, why in self.dropped.items())])
 
     def _text(self) -> str:
         shown = self.table.copy()
@@ -88,6 +106,8 @@ def compare_emulators(
     folds: int | None = None,
     seed: int = 0,
     progress: bool = True,
+    race: bool = False,
+    jobs: int | None = None,
 ) -> EmulatorComparison:
     """Fit every emulator to some of the runs and compare its predictions of the others with what they gave.
 
@@ -97,31 +117,28 @@ def compare_emulators(
         As for ``oc.emulate``, a list or label -> emulator; default: all that have names.
     folds
         1 holds out a fifth of the runs; a larger number holds out each run once, in as many parts. Default: 1 from
-        200 runs on, 5 below.
+        200 runs on, 5 below. Replicates, runs at one theta, count as one and are held out together.
     seed
         Of the split.
     progress
         Show progress on a terminal.
+    race
+        Drop an emulator as soon as it is clearly worse than the best, and stop when one is left.
+    jobs
+        Fits at a time, in threads; default: the number of cores. It changes no result.
     """
     used = usable_runs(runs)
     chosen = _labelled(tuple(EMULATORS) if emulators is None else emulators)
-    tests = _split(used.s, folds, seed)
-    collected: dict[str, list[HeldOut]] = {}
-    failures: dict[str, str] = {}
     with progress_shown(progress):
-        for label, emulator in progress_bar(list(chosen.items()), "emulators"):
-            try:
-                collected[label] = [_held_out(used, test, emulator) for test in tests]
-            except InputError as error:
-                failures[label] = str(error)
-    if not collected:
-        raise InputError("no emulator could be fitted: " + "; ".join(f"{k}: {why}" for k, why in failures.items()))
-    spread = np.sqrt(np.nanmean(np.concatenate([one.truth for one in next(iter(collected.values()))]) ** 2, axis=0))
-    spread = np.where(spread > 0, spread, 1.0)
+        found = raced(used, chosen, split(used, folds, seed), race, jobs)
+    if not found.parts:
+        said = "; ".join(f"{label}: {why}" for label, why in found.failures.items())
+        raise InputError(f"no emulator could be fitted: {said}")
+    collected, spread = found.parts, found.spread
     rows = [row for label, parts in collected.items() for row in _rows(label, parts, spread, used.outcome_names)]
     table = pd.DataFrame(rows).set_index(["emulator", "outcome"])
     predictions = {label: _joined(parts, spread) for label, parts in collected.items()}
-    return EmulatorComparison(table, failures, predictions, int(sum(map(len, tests))), chosen)
+    return EmulatorComparison(table, found.failures, predictions, found.held_out, chosen, found.dropped, spread)
 
 
 def _labelled(emulators: Sequence[EmulatorChoice] | Mapping[str, EmulatorChoice]) -> dict[str, EmulatorChoice]:
@@ -133,69 +150,6 @@ def _labelled(emulators: Sequence[EmulatorChoice] | Mapping[str, EmulatorChoice]
         label if labels.count(label) == 1 else f"{label} {labels[: i + 1].count(label)}": one
         for i, (label, one) in enumerate(zip(labels, given, strict=True))
     }
-
-
-def _split(s: int, folds: int | None, seed: int) -> list[IntArray]:
-    """The held-out runs of each part."""
-    count = (1 if s >= MANY_RUNS else FOLDS) if folds is None else folds
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= s:
-        raise InputError(f"folds={folds!r}: give a whole number from 1 to the number of runs, {s}")
-    order = np.random.default_rng(seed).permutation(s).astype(np.intp)
-    return [
-        np.sort(part) for part in (np.array_split(order, FOLDS)[:1] if count == 1 else np.array_split(order, count))
-    ]
-
-
-class HeldOut(NamedTuple):
-    """Output, prediction and its sd of held-out runs, less the mean of the others, and the times."""
-
-    truth: Array
-    prediction: Array
-    sd: Array | None
-    fit_seconds: float
-    predict_ms: float
-
-
-def _held_out(runs: RunTable, test: IntArray, emulator: EmulatorChoice) -> HeldOut:
-    train = np.setdiff1d(np.arange(runs.s), test)
-    part = runs.subset(train)
-    started = perf_counter()
-    fitted = fitted_emulator(part, emulator, progress=False)
-    fit_seconds = perf_counter() - started
-    truth: list[Array] = []
-    prediction: list[Array] = []
-    var: list[Array] = []
-    spent = 0.0
-    for i in test:
-        x, output = (runs.x[i], runs.output[i]) if runs.ragged else (np.asarray(runs.x), np.asarray(runs.output)[i])
-        if not truth:
-            # what is computed once for these points does not count for each theta
-            fitted(x, runs.theta[i])
-        started = perf_counter()
-        prediction.append(fitted(x, runs.theta[i]))
-        spent += perf_counter() - started
-        truth.append(output)
-        if fitted.has_variance:
-            var.append(fitted.variance(x, runs.theta[i]))
-    mean = _mean_run(part)
-    means = np.concatenate([np.broadcast_to(mean, one.shape) for one in truth])
-    return HeldOut(
-        truth=np.concatenate(truth) - means,
-        prediction=np.concatenate(prediction) - means,
-        sd=np.sqrt(np.concatenate(var)) if var else None,
-        fit_seconds=fit_seconds,
-        predict_ms=1000 * spent / len(test),
-    )
-
-
-def _mean_run(runs: RunTable) -> Array:
-    """The mean of the runs at each common point, (m, q), or over all points, (q,), where each run has its own."""
-    if runs.ragged:
-        return np.asarray(np.nanmean(runs.long.output, axis=0))
-    output = np.asarray(runs.output)
-    known = ~np.isnan(output)
-    total = np.where(known, output, 0.0).sum(axis=0)
-    return np.asarray(total / np.maximum(known.sum(axis=0), 1))
 
 
 def _joined(parts: list[HeldOut], spread: Array) -> tuple[Array, Array]:

@@ -81,7 +81,7 @@ class Lookup:
     ) -> None:
         d = points.shape[1]
         bins = np.array([len(cuts) + 1 for cuts in cut_points], dtype=np.int64)
-        point_bins, self._row_of_point = _distinct_rows(points, cut_points[:d])
+        point_bins, self._row_of_point = distinct_rows(points, cut_points[:d])
         shape = (len(forests), point_bins.shape[1])
         counts = np.zeros((len(bins) - d, len(bins) - d), dtype=np.int64)
         others = [count_leaves(forest.kind, bins, d, counts) for forest in forests]
@@ -167,7 +167,7 @@ def plan_tables(counts: IntArray, bins: IntArray, most_cells: int) -> Tables:
     return Tables(choice, np.array(first, dtype=np.int64), shaped[0], shaped[1], used)
 
 
-def _distinct_rows(points: Array, cut_points: list[Array]) -> tuple[Bytes, IntArray]:
+def distinct_rows(points: Array, cut_points: list[Array]) -> tuple[Bytes, IntArray]:
     """The distinct cells of the points, bins (d, u), and which of them each point is in, (m,)."""
     if not points.shape[1]:
         return np.zeros((0, 1), dtype=np.uint8), np.zeros(len(points), dtype=np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Lock
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..errors import InputError
 from .base import Layout, Settings, listed
 from .foreign import learner
 
+_FILTERS = Lock()
 #: rows times iterations: a minute or two
 MOST_WORK = 20_000_000
 
@@ -62,7 +64,8 @@ class MLP(Settings):
             tol=1e-7,
             random_state=self.seed,
         )
-        with warnings.catch_warnings():
+        # the filters belong to the process, and several networks may be fitted in threads
+        with _FILTERS, warnings.catch_warnings():
             # the search is meant to stop there
             warnings.filterwarnings("ignore", category=learner("exceptions").ConvergenceWarning)
             network.fit(inputs, targets[:, 0] if targets.shape[1] == 1 else targets)

@@ -83,15 +83,24 @@ class Chain:
 
 
 class Sampled(NamedTuple):
-    """The chains of all targets, None for one that is constant, and the means that were taken away before, (r,)."""
+    """The chains of all targets, None for one that is constant, and the means that were taken away before, (r,).
+
+    ``pure_var`` (r,) is the variance of replicates about their means, None where no inputs repeat.
+    """
 
     chains: list[Chain | None]
     offset: Array
+    pure_var: Array | None = None
 
     @property
     def noise_var(self) -> Array:
         """Posterior mean of each target's noise variance, (r,)."""
         return np.array([0.0 if chain is None else np.mean(chain.noise_vars) for chain in self.chains])
+
+    @property
+    def error_var(self) -> Array:
+        """What the noise adds to the error of the mean, (r,): what the functions leave, but for the replicates' own."""
+        return self.noise_var if self.pure_var is None else np.maximum(self.noise_var - self.pure_var, 0.0)
 
     @property
     def records(self) -> list[list[Record]]:

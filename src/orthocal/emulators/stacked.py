@@ -59,7 +59,18 @@ class StackedEmulator(Emulator):
             fitted = deepcopy(regressor).fit(unit[used], targets.apply(long.output[used][:, outcomes]))
             self._parts.append(Part(outcomes, targets, fitted))
         self._collapsed: dict[bytes, list[Collapsed]] = {}
-        super().__init__(name, runs, [part.fitted for part in self._parts])
+        super().__init__(name, runs, regressor, [part.fitted for part in self._parts])
+
+    def _again(self, regressor: Regressor, runs: RunTable) -> StackedEmulator:
+        return StackedEmulator(self.name, runs, regressor)
+
+    def _spread_of_parts(self, spread: Array) -> list[float]:
+        # outcomes of one part have the same draws
+        return [float(np.sqrt(np.mean(spread[part.outcomes] ** 2))) for part in self._parts]
+
+    def _become(self, learnt: Emulator, fitted: list[FittedRegressor], rng: np.random.Generator) -> None:
+        self._parts = [part._replace(fitted=one) for part, one in zip(self._parts, fitted, strict=True)]
+        self._collapsed = {}
 
     def mean(self, x: Array, theta: Array) -> Array:
         output = np.empty((len(x), self.runs.q))
@@ -80,6 +91,12 @@ class StackedEmulator(Emulator):
         var = np.empty((len(x), self.runs.q))
         for (outcomes, targets, _), fitted in zip(self._parts, self._with_variance, strict=True):
             var[:, outcomes] = targets.scale**2 * fitted.variance(self._rows(x, theta))
+        return var
+
+    def run_scatter_var(self, x: Array, theta: Array) -> Array:
+        var = np.empty((len(x), self.runs.q))
+        for (outcomes, targets, _), fitted in zip(self._parts, self._with_scatter, strict=True):
+            var[:, outcomes] = targets.scale**2 * fitted.scatter_var(self._rows(x, theta))
         return var
 
     def _theta_in_cube(self, theta: Array) -> Array:

@@ -1,3 +1,3 @@
-"""Tasks out, results in, nothing lost: processes, threads, programs, clusters, and files that keep what finished."""
+"""Tasks out, results in, nothing lost: processes, threads, programs, servers, clusters, and files that keep results."""
 
 from .program import Program as Program

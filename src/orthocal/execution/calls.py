@@ -1,116 +1,337 @@
-"""Calls of one function for many theta, in several processes at a time."""
+"""Calls of one function for many theta at a time: in several processes, or in threads.
+
+Everything that asks for f(x, theta_c) of many theta goes through ``ManyCalls``. What the function is decides which one
+there is: ``ParallelCalls`` has processes, or threads where the function is ``Elsewhere``; ``batched.BatchedCalls`` is
+for a function that takes many theta itself.
+"""
 
 from __future__ import annotations
 
+import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 from weakref import finalize
 
 from ..arrays import Array
-from ..errors import SimulatorError, where_raised
+from ..errors import NonFiniteError, SimulatorError, where_raised
+from ..machine.threads import limit_blas_for_good
 from .clock import cpu_seconds
-from .keeping import VALUES, keeper
-from .processes import ProcessWorkers
-from .work import Lost, Settled, Work
+from .keeping import GRADIENT, VALUES, keeper
+from .processes import ProcessWorkers, starts_afresh
+from .work import Lost, Work, Workers
+from .workers import ThreadWorkers
 
 #: what to do where processes cannot be started
 CURE = (
     'A script that gives oc.Simulator(f, jobs=...) must work below `if __name__ == "__main__":`, with the simulator '
     "in a module that can be imported"
 )
+#: seconds of calls that go to a process together: to send them takes about 0.2 ms
+TOGETHER = 0.02
+#: calls that would take less together are not worth sending, and fewer seconds than this not worth the start of
+#: processes, which takes about as long; nor is what threads wait for less
+WORTH, WORTH_A_START, WORTH_A_THREAD = 0.002, 0.5, 0.001
+#: the same for processes that are copies of this one
+WORTH_A_COPY = 0.05
+#: calls that take longer are worth waiting for others, which costs about 0.1 ms
+LONG = 0.0003
+#: calls whose seconds are remembered, to know how long the next ones will take
+REMEMBERED = 15
+#: how often a call is tried whose process died: somebody may have ended the process, not the call
+ATTEMPTS = 2
 
 
-class Call(NamedTuple):
-    """f(x, theta) that is to be computed, and its place among the others."""
+@runtime_checkable
+class Elsewhere(Protocol):
+    """A function f(x, theta) whose work is done elsewhere, by a program or a server: threads are enough to wait for it.
 
-    number: int
-    x: Array
-    theta: Array
+    It may be called from several threads at a time.
+    """
+
+    @property
+    def at_a_time(self) -> int:
+        """How many calls it takes at a time: the threads that there are, where the user does not say."""
+
+
+@runtime_checkable
+class Endable(Protocol):
+    """The same, if its calls can be ended."""
+
+    def end_calls(self) -> None:
+        """Those that are under way; later ones are made."""
 
 
 class Answer(NamedTuple):
-    """What a call gave: whatever the function returned, or the kind and the text of its error; CPU and wall seconds."""
+    """What a call gave: whatever the function returned, or the kind and the text of its error; CPU and wall seconds.
+
+    ``lost`` says how a call ended that gave nothing at all, ``fatal`` why no other will give anything either.
+    """
 
     output: Any
     error: tuple[str, str] | None = None
     cpu: float = 0.0
     wall: float = 0.0
+    lost: str | None = None
+    fatal: str | None = None
+
+
+class Answers(Protocol):
+    """(number, answer) of every call as they come; it has a length for progress bars."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[tuple[int, Answer]]: ...
+
+
+class ManyCalls(Protocol):
+    """f(x, theta) for many theta at a time. What a run keeps of slow calls is neither made again nor lost."""
+
+    def answers(self, x: Array, theta: Array) -> Answers:
+        """What the function gives for each of theta (c, p), at x as the user takes it."""
+
+    def pays(self, count: int) -> bool:
+        """Whether so many calls are better made here than one after the other."""
+
+    @property
+    def long(self) -> bool:
+        """Whether a call takes so long that those who ask may wait for each other."""
+
+    def took(self, seconds: float, label: str) -> None:
+        """A call that was made one after the other took so long; ``label`` is that of ``keeping``."""
+
+    def close(self) -> None:
+        """End what was started for it, whatever it does."""
+
+
+class Call(NamedTuple):
+    """f(x, theta) that is to be computed, its place among the others, and how often it was tried.
+
+    ``alone`` is one that was with others when their process died: which of them did it is not known.
+    """
+
+    number: int
+    theta: Array
+    tried: int = 0
+    alone: bool = False
+
+
+class Calls(NamedTuple):
+    """Some calls that are made together, of the function or of its gradient."""
+
+    label: str
+    x: Array
+    each: list[Call]
 
 
 @dataclass(frozen=True)
 class _Caller:
-    function: Callable[[Array, Array], Any]
+    """Of a worker: makes calls of functions by their labels. ``own`` is whether it has a process of its own."""
 
-    def __call__(self, call: Call) -> Answer:
-        started, began = cpu_seconds(), perf_counter()
+    functions: dict[str, Callable[[Array, Array], Any]]
+    own: bool
+
+    def __call__(self, calls: Calls) -> list[Answer]:
+        if self.own:
+            _one_blas_thread_here()
+        function = self.functions[calls.label]
+        return [self._answer(function, calls.x, call.theta) for call in calls.each]
+
+    def _answer(self, function: Callable[[Array, Array], Any], x: Array, theta: Array) -> Answer:
+        started, began = cpu_seconds() if self.own else 0.0, perf_counter()
         try:
-            answer = Answer(self.function(call.x, call.theta))
+            # copies: threads share them, and the user's code may change what it is given
+            answer = Answer(function(x.copy(), theta.copy()))
+        except SimulatorError as error:
+            # our own words: about this theta, or about a server that is gone
+            own = isinstance(error, NonFiniteError)
+            answer = Answer(None, (type(error).__name__, str(error))) if own else Answer(None, fatal=str(error))
         except Exception as error:  # whatever the user's code raises is said where the call was asked for
             answer = Answer(None, (type(error).__name__, f"{error} ({where_raised(error)})"))
-        return answer._replace(cpu=cpu_seconds() - started, wall=perf_counter() - began)
+        # that of threads is this process's own
+        cpu = cpu_seconds() - started if self.own else 0.0
+        return answer._replace(cpu=cpu, wall=perf_counter() - began)
+
+
+_modules_before = 0
+
+
+def _one_blas_thread_here() -> None:
+    """As in the process that asks: other sums would change the last digits. Again when libraries have been loaded."""
+    global _modules_before
+    if len(sys.modules) != _modules_before:
+        limit_blas_for_good()
+        _modules_before = len(sys.modules)
 
 
 class ParallelCalls:
-    """A function in ``jobs`` processes, which are kept from one call to the next: starting one may take a second."""
+    """A function and its gradient in ``jobs`` processes or threads, which are kept from one call to the next.
 
-    def __init__(self, function: Callable[[Array, Array], Any], jobs: int) -> None:
-        self._work: Work[Call, Answer] = Work(_Caller(function), cure=CURE)
-        self._jobs = jobs
-        self._workers: ProcessWorkers[Call, Answer] | None = None
+    To start a process may take a second. So calls that take less are made where they are asked for, until as much has
+    been spent on these; and short ones are sent several together.
 
-    def answers(self, x: Array, theta: Array) -> Answers:
-        """What the function gives for each theta."""
-        return Answers(self, [Call(number, x, one) for number, one in enumerate(theta)])
+    Attributes
+    ----------
+    worked
+        Whether a call has ever come back.
+    """
 
-    def open(self) -> ProcessWorkers[Call, Answer]:
-        """The processes."""
+    def __init__(
+        self,
+        function: Callable[[Array, Array], Any],
+        jobs: int,
+        timeout: float | None = None,
+        gradient: Callable[[Array, Array], Any] | None = None,
+    ) -> None:
+        self.threads = isinstance(function, Elsewhere)
+        self._function = function
+        self.jobs, self.timeout = jobs, timeout
+        functions = {VALUES: function} if gradient is None else {VALUES: function, GRADIENT: gradient}
+        self._work: Work[Calls, list[Answer]] = Work(_Caller(functions, not self.threads), timeout, CURE)
+        self._workers: Workers[Calls, list[Answer]] | None = None
+        self._seconds = {label: deque[float](maxlen=REMEMBERED) for label in (VALUES, GRADIENT)}
+        self._declined = 0.0
+        self.worked = False
+
+    def answers(self, x: Array, theta: Array, label: str = VALUES) -> Answers:
+        """``label`` says whether the function is called, or its gradient."""
+        return _Sent(self, label, x, [Call(number, one) for number, one in enumerate(theta)])
+
+    def one(self, x: Array, theta: Array) -> Answer:
+        """The same of a single call, of which nothing is kept here."""
+        ((_, answer),) = _Sent(self, VALUES, x, []).made(deque([Call(0, theta)]))
+        return answer
+
+    def pays(self, count: int, label: str = VALUES) -> bool:
+        if self.timeout is not None:
+            return True
+        expected = count * self.seconds(label)
+        if self.threads:
+            return expected > WORTH_A_THREAD
+        if self._workers is None and self._declined + expected <= self._start_seconds:
+            self._declined += expected
+            return False
+        return expected > WORTH
+
+    @property
+    def long(self) -> bool:
+        return self.timeout is not None or self.seconds(VALUES) > LONG
+
+    def took(self, seconds: float, label: str = VALUES) -> None:
+        self._seconds[label].append(seconds)
+
+    @property
+    def _start_seconds(self) -> float:
+        """What calls must take to be worth the start of processes."""
+        return WORTH_A_START if self._afresh else WORTH_A_COPY
+
+    @cached_property
+    def _afresh(self) -> bool:
+        return starts_afresh(self._work)
+
+    def seconds(self, label: str) -> float:
+        """Seconds that a call takes; not their mean, because the first one may have compiled something."""
+        known = self._seconds[label]
+        return median(known) if known else 0.0
+
+    def together(self, waiting: int, label: str) -> int:
+        """How many of the calls that wait go to a worker together: fewer towards their end."""
+        if self.threads or self.timeout is not None:
+            return 1
+        short = round(TOGETHER / max(self.seconds(label), 1e-9))
+        return max(1, min(short, -(-waiting // self.jobs)))
+
+    def open(self) -> Workers[Calls, list[Answer]]:
+        """The workers."""
         if self._workers is None:
-            self._workers = ProcessWorkers(self._work, self._jobs)
-            self._end = finalize(self, self._workers.__exit__, None, None, None)
+            workers: Workers[Calls, list[Answer]]
+            workers = ThreadWorkers(self._work, self.jobs) if self.threads else ProcessWorkers(self._work, self.jobs)
+            self._workers = workers
+            self._end = finalize(self, workers.__exit__, None, None, None)
         return self._workers
 
     def close(self) -> None:
-        """End the processes, whatever they do."""
         if self._workers is not None:
+            if isinstance(self._function, Endable):
+                # threads cannot be ended, and would be waited for
+                self._function.end_calls()
             self._end()
             self._workers = None
 
 
-class Answers:
-    """(number, answer) of every call as they come; it has a length for progress bars."""
+class _Sent:
+    """The answers of calls that are sent to workers."""
 
-    def __init__(self, calls: ParallelCalls, tasks: list[Call]) -> None:
-        self._calls, self._tasks = calls, tasks
+    def __init__(self, calls: ParallelCalls, label: str, x: Array, tasks: list[Call]) -> None:
+        self._calls, self._label, self._x, self._tasks = calls, label, x, tasks
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     def __iter__(self) -> Iterator[tuple[int, Answer]]:
-        answers: dict[int, Answer] = {}
-        kept = keeper()
+        kept, left = keeper(), deque[Call]()
+        for call in self._tasks:
+            known = kept.known(self._label, self._x, call.theta)
+            if known is None:
+                left.append(call)
+            else:
+                yield call.number, Answer(known)
+        for call, answer in self.made(left):
+            if answer.error is None and answer.lost is None:
+                kept.record(self._label, self._x, call.theta, answer.output, answer.wall)
+            yield call.number, answer
 
-        def keep(task: Call, result: Answer | Lost) -> bool:
-            if isinstance(result, Lost):
-                raise SimulatorError(f"a call of the simulator at theta = {task.theta.tolist()}: {result.error}")
-            answers[task.number] = result
-            if result.error is None:
-                kept.record(VALUES, task.x, task.theta, result.output, result.wall)
-            return True
-
-        done, left = False, list[Call]()
+    def made(self, waiting: deque[Call]) -> Iterator[tuple[Call, Answer]]:
+        """The calls with their answers; those that were lost come last."""
+        done = False
         try:
-            for task in self._tasks:
-                known = kept.known(VALUES, task.x, task.theta)
-                if known is None:
-                    left.append(task)
-                else:
-                    yield task.number, Answer(known)
-            for task in Settled(left, self._calls.open(), keep):
-                yield task.number, answers.pop(task.number)
+            yield from self._made(waiting)
             done = True
         finally:
             if not done:
                 # answers that are still to come belong to nobody
                 self._calls.close()
+
+    def _made(self, waiting: deque[Call]) -> Iterator[tuple[Call, Answer]]:
+        workers, in_flight, lost = self._calls.open(), 0, list[tuple[Call, str]]()
+        while waiting or in_flight:
+            while waiting and in_flight < workers.width:
+                workers.submit(Calls(self._label, self._x, self._next(waiting)))
+                in_flight += 1
+            for sent, result in workers.finished():
+                in_flight -= 1
+                if isinstance(result, Lost):
+                    lost += self._again(sent, result, waiting)
+                    continue
+                self._calls.worked = True
+                for call, answer in zip(sent.each, result, strict=True):
+                    if answer.fatal is not None:
+                        raise SimulatorError(answer.fatal)
+                    self._calls.took(answer.wall, self._label)
+                    yield call, answer
+        if lost and not self._calls.worked:
+            call, error = lost[0]
+            raise SimulatorError(f"a call of the simulator at theta = {call.theta.tolist()}: {error}")
+        for call, error in lost:
+            yield call, Answer(None, lost=error)
+
+    def _next(self, waiting: deque[Call]) -> list[Call]:
+        """What goes to a worker together."""
+        taken = [waiting.popleft()]
+        for _ in range(0 if taken[0].alone else self._calls.together(len(waiting) + 1, self._label) - 1):
+            if waiting[0].alone:
+                break
+            taken.append(waiting.popleft())
+        return taken
+
+    def _again(self, sent: Calls, lost: Lost, waiting: deque[Call]) -> list[tuple[Call, str]]:
+        """What is tried once more waits again; the rest is returned, with how it ended."""
+        alone = len(sent.each) == 1
+        if alone and (not lost.died or sent.each[0].tried + 1 >= ATTEMPTS):
+            return [(sent.each[0], lost.error)]
+        waiting.extend(call._replace(tried=call.tried + alone, alone=True) for call in sent.each)
+        return []

@@ -6,6 +6,7 @@ each process is on its own: what happens to one task happens to no other.
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import pickle
@@ -21,7 +22,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 from ..errors import InputError, OrthocalError
-from .program import end_group
+from .launching import end_group
 from .work import Lost, Result, Task, Work, now
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ PATIENCE = 15
 ROUND = 1.0
 #: signals by which people and schedulers end a program
 ENDING = (signal.SIGINT, signal.SIGTERM)
+#: words of a process before its results: it has a group of its own and waits for its work; it waits for a task
+HERE, READY = "here", "ready"
 
 
 class ProcessWorkers(Generic[Task, Result]):
@@ -46,26 +49,35 @@ class ProcessWorkers(Generic[Task, Result]):
         self._busy: list[_Child[Task, Result]] = []
 
     def submit(self, task: Task) -> None:
-        child = self._idle.pop() if self._idle else _Child(self._context, self._work)
-        # listed first: an interrupt must find every process
+        child = self._idle[-1] if self._idle else _Child(self._context, self._work)
+        # listed first, and for a moment twice: an interrupt must find every process
         self._busy.append(child)
+        if self._idle:
+            self._idle.pop()
         child.start(task)
 
     def finished(self) -> list[tuple[Task, Result | Lost]]:
+        done: list[tuple[Task, Result | Lost]] = []
+        # what a process says first is no result
+        while not done:
+            speaking = self._speaking()
+            for child in list(self._busy):
+                result = child.receive() if child.pipe in speaking else child.silence()
+                if result is not None:
+                    done.append((child.task, result))
+                    if child.alive:
+                        self._idle.append(child)
+                    self._busy.remove(child)
+        return done
+
+    def _speaking(self) -> list[object]:
+        """Wait; the pipes that have something to say, none if a process says nothing any more."""
         speaking: list[object] = []
         while not speaking and not any(child.silent_end for child in self._busy):
             deadlines = [child.deadline for child in self._busy if child.deadline is not None]
             patience = min([ROUND, *(deadline - monotonic() for deadline in deadlines)])
             speaking = list(connection.wait([child.pipe for child in self._busy], max(0.0, patience)))
-        done: list[tuple[Task, Result | Lost]] = []
-        for child in list(self._busy):
-            result = child.receive() if child.pipe in speaking else child.silence()
-            if result is not None:
-                done.append((child.task, result))
-                if child.alive:
-                    self._idle.append(child)
-                self._busy.remove(child)
-        return done
+        return speaking
 
     def __enter__(self) -> Self:
         return self
@@ -73,20 +85,48 @@ class ProcessWorkers(Generic[Task, Result]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for child in self._busy:
-            child.end()
-        for child in self._idle:
-            child.dismiss()
+        # a second Ctrl-C waits until all are ended
+        try:
+            with _signals_held():
+                for child in self._busy:
+                    child.end()
+                for child in self._idle:
+                    child.dismiss()
+            for child in self._idle:
+                child.wait()
+        finally:
+            with _signals_held():
+                for child in self._idle:
+                    child.end()
 
 
 class _Child(Generic[Task, Result]):
-    """A process that does one task after the other."""
+    """A process that does one task after the other.
+
+    It is sent only what it waits for, after it has said so: no send then waits for a process that loads, and a process
+    whose parent is killed meanwhile has nothing half read. The work of a new process comes when it serves, because it
+    may be more than a pipe holds, and Python's own start would print a traceback of what was cut.
+    """
 
     def __init__(self, context: ForkContext | SpawnContext, work: Work[Task, Result]) -> None:
         self._work = work
-        self.pipe, far = context.Pipe()
-        self._process = context.Process(target=_serve, args=(far, work.run), name="orthocal run")
-        if context.get_start_method() == "spawn":
+        self._afresh = context.get_start_method() == "spawn"
+        self.pipe, self._far = context.Pipe()
+        given = None if self._afresh else work.run
+        self._process = context.Process(target=_serve, args=(self._far, given), name="orthocal run")
+        self._in_group, self._ready, self.alive, self._owner = False, False, True, os.getpid()
+        self.deadline: float | None = None
+
+    def start(self, task: Task) -> None:
+        self.task, self._started, self._clock = task, now(), monotonic()
+        if self._ready:
+            self._send(task)
+            self._set_deadline()
+        else:
+            self._start_process()
+
+    def _start_process(self) -> None:
+        if self._afresh:
             # started with the first process otherwise, it would let signals through to that one
             resource_tracker.ensure_running()
         with warnings.catch_warnings():
@@ -94,30 +134,19 @@ class _Child(Generic[Task, Result]):
             # copy is made only of what cannot be sent, and runs the user's function alone
             warnings.filterwarnings("ignore", message=".*fork", category=RuntimeWarning)
             warnings.filterwarnings("ignore", message=".*fork", category=DeprecationWarning)
-            try:
-                with _signals_held():
-                    self._process.start()
-            except BaseException:
-                # nobody knows it yet, and so nobody else would end it
-                if self._process.pid is not None:
-                    self._process.kill()
-                raise
-        far.close()
-        self._ready, self.alive = False, True
-        self.deadline: float | None = None
+            with _signals_held():
+                _left.add(self)
+                self._process.start()
+        self._far.close()
 
-    def start(self, task: Task) -> None:
-        self.task, self._started, self._clock = task, now(), monotonic()
-        try:
-            self.pipe.send(task)
-        except OSError:
-            # it has died; `receive` will find that out
-            return
-        if self._ready:
-            self._set_deadline()
+    def _send(self, given: object) -> None:
+        """What it waits for: only a process that was stopped by hand keeps us waiting, and Ctrl-C ends that, too."""
+        # if it has died, `receive` will find that out
+        with suppress(OSError):
+            self.pipe.send(given)
 
     def receive(self) -> Result | Lost | None:
-        """The result; None if the process has only said that it is there."""
+        """The result; None if the process has only said what it waits for, and got it."""
         if self._process.exitcode is not None:
             # half a message would never end while a child holds the pipe open
             self._end_group()
@@ -129,9 +158,19 @@ class _Child(Generic[Task, Result]):
             self.deadline = None
             result: Result = message
             return result
-        self._ready, self._clock = True, monotonic()
-        self._set_deadline()
+        self._in_group = True
+        if message == HERE:
+            self._send(self._work.run)
+        else:
+            self._ready, self._clock = True, monotonic()
+            self._send(self.task)
+            self._set_deadline()
         return None
+
+    def end_at_exit(self) -> None:
+        """End it, unless this is a copy of the process that started it."""
+        if self._owner == os.getpid():
+            self.end()
 
     def _set_deadline(self) -> None:
         self.deadline = None if self._work.timeout is None else monotonic() + self._work.timeout
@@ -153,7 +192,7 @@ class _Child(Generic[Task, Result]):
         return self._lost(f"no result after {self._work.timeout:g} s (time-out)", died=False)
 
     def _death(self) -> Lost:
-        self._wait()
+        self.wait()
         code = self._process.exitcode
         self.end()
         by = -code if code is not None and code < 0 else None
@@ -168,36 +207,49 @@ class _Child(Generic[Task, Result]):
 
     def end(self) -> None:
         """Kill it, and what it has started, also where it has ended already."""
-        if self.alive:
-            self._end_group()
+        if self._process.pid is not None:
+            # first, so that it starts nothing more
+            self._process.kill()
+            if self.alive:
+                self._end_group()
+            self._process.join()
         self.alive = False
-        self._process.kill()
-        self._process.join()
         self.pipe.close()
+        self._far.close()
+        _left.discard(self)
 
     def dismiss(self) -> None:
-        """Let it end by itself."""
-        with suppress(OSError):
-            # closing the pipe would not do: a process that was copied later has it open too
-            self.pipe.send(None)
-        self._wait()
-        self.end()
+        """Say that there is no more to do, to one that waits for a task."""
+        # closing the pipe would not do: a process that was copied later has it open too
+        self._send(None)
 
-    def _wait(self) -> None:
-        """Until the process has ended, for a while; ``join`` would also wait for its children."""
+    def wait(self) -> None:
+        """Until the process has ended by itself, for a while; ``join`` would also wait for its children."""
         end = monotonic() + PATIENCE
         while self._process.exitcode is None and monotonic() < end:
             sleep(0.01)
 
     def _end_group(self) -> None:
-        # before it is ready it has no group of its own
-        if self._ready and self._process.pid is not None:
+        # as long as it has not been waited for, no other group can have its number; before it serves, there is none
+        if self._process.pid is not None and (self._in_group or self._process.exitcode is None):
             end_group(self._process.pid)
 
 
-def _serve(pipe: Connection, run: Callable[[Task], Result]) -> None:
-    """Of a process: do tasks until the pipe closes."""
-    # a group of its own: Ctrl-C is the parent's business, and a time-out can end all that a task has started
+#: processes that have not been ended: interrupts may come anywhere, and Python waits for each at its own end
+_left: set[_Child[Any, Any]] = set()
+
+
+@atexit.register
+def _end_left() -> None:
+    """Before Python waits for them: what is registered last comes first."""
+    with _signals_held():
+        for child in list(_left):
+            child.end_at_exit()
+
+
+def _serve(pipe: Connection, given: Callable[[Task], Result] | None) -> None:
+    """Of a process: do tasks until the pipe closes; the work that is not given is the first that comes."""
+    # before all else a group of its own: Ctrl-C is the parent's business, and what is started here can be ended
     os.setsid()
     for one, answer in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
         # what came before is forgotten
@@ -212,13 +264,21 @@ def _serve(pipe: Connection, run: Callable[[Task], Result]) -> None:
             end_group(os.getpid())
 
     Thread(target=end_with_parent, daemon=True).start()
-    said: Any = "ready"
+    # wherever a pipe fails, the parent has gone or has ended the work
+    if given is None:
+        try:
+            pipe.send(HERE)
+            sent = pipe.recv_bytes()
+        except (EOFError, OSError):
+            return
+    # beside that: errors of what is loaded are errors
+    run: Callable[[Task], Result] = pickle.loads(sent) if given is None else given
+    said: Any = READY
     while True:
         try:
             pipe.send(said)
             task = pipe.recv()
         except (EOFError, OSError):
-            # the parent has gone, or has ended the work
             return
         if task is None:
             return
@@ -247,6 +307,15 @@ def _signals_held() -> Iterator[None]:
         for number in came:
             signal.raise_signal(number)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def starts_afresh(work: Work[Task, Result]) -> bool:
+    """Whether processes would load all that they need, which takes a while; copies have it already."""
+    try:
+        return _context(work).get_start_method() == "spawn"
+    except InputError:
+        # there can be none, and who starts one will hear of it
+        return True
 
 
 def _context(work: Work[Task, Result]) -> ForkContext | SpawnContext:

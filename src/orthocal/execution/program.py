@@ -7,16 +7,12 @@ import os
 import re
 import shlex
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
-from threading import Lock
 from typing import Any, Literal
+from uuid import uuid4
 
 import numpy as np
 import pandas as pd
@@ -24,21 +20,14 @@ import pandas as pd
 from ..arrays import Array, as_floats
 from ..errors import FileError, InputError, SimulatorError
 from ..files.tables import read_text_table
+from .external import Chance, External
+from .launching import last_words, run_program, stop_programs
 
-#: characters of a program's last words that are kept
-LAST_WORDS = 2000
 #: what a command or a template may name besides the parameters
-PLACES = ("input", "output", "x", "folder")
-
-# Reads until the campaign says a word or is gone, even killed; then no program must run on.
-_GUARD = """
-import os, signal, sys
-if not sys.stdin.read():
-    os.killpg(int(sys.argv[1]), signal.SIGKILL)
-"""
+PLACES = ("input", "output", "x", "folder", "run", "user")
 
 
-class Program:
+class Program(External):
     """A program that computes f(x, theta); no shell is involved, and each run has a folder of its own.
 
     Parameters
@@ -46,7 +35,9 @@ class Program:
     command
         ``"mysim --fast {input} {output}"``, or a list of arguments. It is split first and filled in then, so that a
         value cannot become two arguments. ``{name}`` or ``{name:.6f}`` is a parameter; ``{input}``, ``{output}``,
-        ``{x}`` and ``{folder}`` are the paths of the run's files. Other braces are left as they are.
+        ``{x}`` and ``{folder}`` are the paths of the run's files; ``{run}`` is a name that no other run has, ``{user}``
+        the user's number and group, ``1000:1000``; ``{seed}`` and ``{replicate}`` are whole numbers for a program with
+        random numbers, unless parameters have these names. Other braces are left as they are.
     input_template
         A text file with such placeholders, which is written into the run's folder as ``{input}``. Without it
         ``{input}`` is a CSV file with the parameters' names and values.
@@ -56,13 +47,17 @@ class Program:
     columns
         The outcomes' columns: names for CSV, numbers from 0 otherwise. Default: all, but a CSV's columns of inputs.
     files
-        Files that the program needs, such as a script or a mesh: linked into the run's folder.
+        Files that the program needs, such as a script or a mesh: linked into the run's folder, or copied if ``link``
+        is False.
     folder
         Where the runs' folders are made; default: the system's place for temporary files.
     keep
         Which of the runs' folders stay: ``"none"`` (default), ``"failed"`` or ``"all"``.
     base
         Where relative paths start; default: the current folder.
+    stop
+        A command that ends what the program has left running elsewhere, such as a container:
+        ``"docker rm --force {run}"``. It is given after a run that was ended before its time.
     """
 
     def __init__(
@@ -75,29 +70,30 @@ class Program:
         folder: str | Path | None = None,
         keep: Literal["none", "failed", "all"] = "none",
         base: str | Path = ".",
+        link: bool = True,
+        stop: str | Sequence[str] | None = None,
     ) -> None:
         start = Path(base).resolve()
-        try:
-            parts = shlex.split(command) if isinstance(command, str) else [str(part) for part in command]
-        except ValueError as error:
-            raise InputError(f"command {command!r} cannot be split into arguments: {error}") from None
-        if not parts:
-            raise InputError('command is empty: give for instance "mysim {input} {output}"')
-        if "/" in parts[0] and "{" not in parts[0]:
-            # the program is started in the run's folder, where a relative path would mean another file
-            parts[0] = str(start / parts[0])
         if keep not in ("none", "failed", "all"):
             raise InputError(f'keep={keep!r}: give "none", "failed" or "all"')
         if not output or Path(output).is_absolute() or ".." in Path(output).parts:
             raise InputError(f'output={output!r}: give a file name relative to the run\'s folder, or "stdout"')
-        self.command = tuple(parts)
+        self.command = _arguments(command, "command", start)
+        self.stop = () if stop is None else _arguments(stop, "stop", start)
         self.template, self.input_name = _template(None if input_template is None else start / input_template)
         self.output = output
         self.columns = [columns] if isinstance(columns, str | int) else None if columns is None else list(columns)
         self.files = tuple(_existing(start / file) for file in files)
         self._check_places()
         self.folder = None if folder is None else start / folder
-        self.keep = keep
+        self.keep, self.link = keep, link
+        self._chance = Chance()
+
+    def seeded(self, chance: Chance) -> Program:
+        """The same for one run, whose replicate and seed stand in the places of these names."""
+        one = copy(self)
+        one._chance = chance
+        return one
 
     def _check_places(self) -> None:
         """No two of a run's files may have one name: what was there before must not be taken for the output."""
@@ -114,6 +110,11 @@ class Program:
                 )
             taken[file.name] = "another of the files"
 
+    @property
+    def outcome_names(self) -> list[str] | None:
+        names = [one for one in self.columns or () if isinstance(one, str)]
+        return names if names and len(names) == len(self.columns or ()) else None
+
     def check(self, names: Sequence[str], here: bool) -> None:
         """Whether the program can be run with these parameters; ``here``: on this machine."""
         taken = [name for name in names if name in PLACES]
@@ -128,11 +129,12 @@ class Program:
                 + (" (in quotes, because of the space)" if " " in unused[0] else "")
             )
         try:
-            _filled(text, dict.fromkeys(names, 1.0))
+            _filled(text, {**Chance()._asdict(), **dict.fromkeys(names, 1.0)})
         except ValueError as error:
             raise InputError(f"a placeholder has a format that does not suit a number: {error}") from None
-        if here and "{" not in self.command[0] and shutil.which(self.command[0]) is None:
-            raise InputError(f"there is no program {self.command[0]!r} that can be started")
+        for command in (self.command, self.stop):
+            if here and command and "{" not in command[0] and shutil.which(command[0]) is None:
+                raise InputError(f"there is no program {command[0]!r} that can be started")
 
     def identity(self) -> tuple[str, str]:
         """The program's name, and a digest of all that decides what it computes."""
@@ -163,8 +165,8 @@ class Program:
             raise SimulatorError(f"cannot make a folder for the run: {error}") from None
         failed = True
         try:
-            arguments = self._prepared(folder, x, theta, input_names)
-            _run(arguments, folder, timeout, campaign)
+            arguments, stop = self._prepared(folder, x, theta, input_names)
+            run_program(arguments, stop, folder, timeout, campaign)
             output = _read(self._output(folder), self.columns, input_names, len(x), folder)
             failed = False
             return output
@@ -174,116 +176,56 @@ class Program:
             if self.keep == "none" or (self.keep == "failed" and not failed):
                 shutil.rmtree(folder, ignore_errors=True)
 
+    def end_runs(self, campaign: str) -> None:
+        stop_programs(campaign)
+
     def _output(self, folder: Path) -> Path:
         return folder / ("stdout.txt" if self.output == "stdout" else self.output)
 
-    def _prepared(self, folder: Path, x: Array, theta: dict[str, float], input_names: Sequence[str]) -> list[str]:
-        """The run's files in place, and the arguments."""
+    def _prepared(
+        self, folder: Path, x: Array, theta: dict[str, float], input_names: Sequence[str]
+    ) -> tuple[list[str], list[str]]:
+        """The run's files in place, and the arguments, also of the command that stops it."""
         places = {
             "input": str(folder / self.input_name),
             "output": str(self._output(folder)),
             "x": str(folder / "x.csv"),
             "folder": str(folder),
+            "run": f"{folder.name}-{uuid4().hex[:8]}",
+            "user": f"{os.getuid()}:{os.getgid()}",
         }
-        values: dict[str, str | float] = {**places, **theta}
+        values: dict[str, str | float] = {**places, **self._chance._asdict(), **theta}
         pd.DataFrame(x, columns=list(input_names)).to_csv(places["x"], index=False)
         if self.template is None:
             pd.DataFrame([theta]).to_csv(places["input"], index=False)
         else:
             Path(places["input"]).write_text(_filled(self.template, values), encoding="utf-8")
         for file in self.files:
-            (folder / file.name).symlink_to(file)
+            _put(file, folder / file.name, self.link)
         Path(places["output"]).parent.mkdir(parents=True, exist_ok=True)
-        return [_filled(part, values) for part in self.command]
+        return [_filled(part, values) for part in self.command], [_filled(part, values) for part in self.stop]
 
 
-def stop_programs(campaign: str) -> None:
-    """End every program that this process runs for a campaign, and start no more."""
-    with _lock:
-        _stopped.add(campaign)
-        for process in _running[campaign]:
-            if process.returncode is None:
-                end_group(process.pid)
+def _put(file: Path, place: Path, link: bool) -> None:
+    if link:
+        place.symlink_to(file)
+    elif file.is_dir():
+        shutil.copytree(file, place)
+    else:
+        shutil.copy2(file, place)
 
 
-def end_group(leader: int) -> None:
-    """Kill a process and all that it started, but for what has left its group.
-
-    It may have ended a moment ago: its number is not given away as long as any of the group lives.
-    """
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGKILL)
-
-
-_lock = Lock()
-_running: defaultdict[str, set[subprocess.Popen[bytes]]] = defaultdict(set)
-_stopped: set[str] = set()
-
-
-def _run(arguments: list[str], folder: Path, timeout: float | None, campaign: str) -> None:
-    # files, not pipes: a child that the program leaves behind could hold a pipe open for ever
-    with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
-        try:
-            process = subprocess.Popen(
-                arguments, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
-            )
-        except (OSError, ValueError) as error:
-            raise SimulatorError(
-                f"cannot start {arguments[0]!r}: {getattr(error, 'strerror', None) or error}"
-            ) from None
-        with process, _listed(process, campaign), _guarded(process.pid):
-            try:
-                code = process.wait(timeout)
-            except subprocess.TimeoutExpired:
-                end_group(process.pid)
-                raise SimulatorError(f"no result after {timeout:g} s (time-out){_last_words(folder)}") from None
-            except BaseException:
-                end_group(process.pid)
-                raise
-            # what it has left behind writes no result any more
-            end_group(process.pid)
-    if code < 0:
-        name = signal.strsignal(-code) or "unknown"
-        raise SimulatorError(f"the program was ended by signal {-code} ({name}){_last_words(folder)}")
-    if code:
-        raise SimulatorError(f"the program ended with code {code}{_last_words(folder)}")
-
-
-@contextmanager
-def _listed(process: subprocess.Popen[bytes], campaign: str) -> Iterator[None]:
-    """Known to ``stop_programs`` while it runs."""
-    with _lock:
-        _running[campaign].add(process)
-        if campaign in _stopped:
-            end_group(process.pid)
+def _arguments(command: str | Sequence[str], what: str, start: Path) -> tuple[str, ...]:
     try:
-        yield
-    finally:
-        with _lock:
-            _running[campaign].discard(process)
-
-
-@contextmanager
-def _guarded(leader: int) -> Iterator[None]:
-    """End the program should this process be killed: a program left behind would run beside its own repetition."""
-    guard = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _GUARD, str(leader)],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        yield
-    finally:
-        with suppress(BrokenPipeError):
-            guard.communicate(b"done")
-
-
-def _last_words(folder: Path) -> str:
-    with (folder / "stderr.txt").open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_WORDS))
-        words = file.read().decode(errors="replace").strip()
-    return f": {words}" if words else ", and said nothing on standard error"
+        parts = shlex.split(command) if isinstance(command, str) else [str(part) for part in command]
+    except ValueError as error:
+        raise InputError(f"{what} {command!r} cannot be split into arguments: {error}") from None
+    if not parts:
+        raise InputError(f'{what} is empty: give for instance "mysim {{input}} {{output}}"')
+    if "/" in parts[0] and "{" not in parts[0]:
+        # the program is started in the run's folder, where a relative path would mean another file
+        parts[0] = str(start / parts[0])
+    return tuple(parts)
 
 
 def _placeholder(names: Sequence[str]) -> str:
@@ -295,7 +237,10 @@ def _filled(text: str, values: Mapping[str, str | float]) -> str:
 
     def value(found: re.Match[str]) -> str:
         given = values[found[1]]
-        return format(given, found[2]) if found[2] else given if isinstance(given, str) else repr(float(given))
+        # numbers with all their digits; a seed is a whole one
+        return (
+            format(given, found[2]) if found[2] else str(given) if isinstance(given, str | int) else repr(float(given))
+        )
 
     return re.sub(_placeholder(list(values)), value, text)
 
@@ -329,7 +274,7 @@ def _npy(path: Path) -> Any:
 def _read(path: Path, columns: list[str | int] | None, input_names: Sequence[str], m: int, folder: Path) -> Array:
     """The outcomes of an output file, (m, k)."""
     if not path.is_file():
-        raise SimulatorError(f"the program did not write {path.name}{_last_words(folder)}")
+        raise SimulatorError(f"the program did not write {path.name}{last_words(folder)}")
     try:
         if path.suffix == ".npy":
             table: Any = _npy(path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -31,13 +32,15 @@ STAMP = b"\northocal: blake2b of all before this line: "
 SIGNATURE, MOST_BYTES = b"\x89HDF\r\n\x1a\n", 2**60
 #: bytes that are read at a time
 BLOCK = 2**24
-#: seconds that the reading in a trial may take, and bytes that are read in one of them at least
-PATIENCE, READ_A_SECOND = 4.0, 20e6
-#: a trial: it says when it begins to read
+#: CPU seconds that the reading in a trial may take, and bytes that are read in one of them at least
+PATIENCE, READ_A_SECOND = 3.0, 20e6
+#: seconds by the clock after which one that computes nothing is given up
+LONGEST = 60.0
+#: a trial, which a signal ends: on a busy machine seconds by the clock say nothing of the file
 TRIAL = """
-import sys, h5netcdf, xarray
+import signal, sys, h5netcdf, xarray
 from orthocal.files.netcdf import loaded
-print(flush=True)
+signal.setitimer(signal.ITIMER_PROF, float(sys.argv[2]))
 loaded(sys.argv[1])
 """
 
@@ -122,20 +125,19 @@ def _tried(path: str | Path) -> None:
     limit = PATIENCE + Path(path).stat().st_size / READ_A_SECOND
     places = os.pathsep.join(place for place in sys.path if place)
     with subprocess.Popen(
-        [sys.executable, "-c", TRIAL, str(path)],
+        [sys.executable, "-c", TRIAL, str(path), str(limit)],
         env={**os.environ, "PYTHONPATH": places},
-        stdout=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as trial:
-        assert trial.stdout is not None
         try:
-            # on a busy machine its libraries take seconds to load, which is no fault of the file
-            trial.stdout.readline()
-            code = trial.wait(limit)
+            code = trial.wait(LONGEST + limit)
         except subprocess.TimeoutExpired:
-            raise FileError(f"{path} is damaged: its reading does not end") from None
+            code = -signal.SIGPROF
         finally:
             trial.kill()
+    if code == -signal.SIGPROF:
+        raise FileError(f"{path} is damaged: its reading does not end")
     if code < 0:
         raise FileError(f"{path} is damaged: the HDF5 library crashes on it")
 

@@ -7,6 +7,7 @@ pyarrow could unpickle, are refused by their name.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pandas as pd
 
 from ..arrays import Array
 from ..errors import FileError, shortened
+from .columns import missing_columns
 
 SUFFIXES = (".parquet", ".pq")
 #: a file that says it has more rows than this is damaged, or made to fill the memory
@@ -44,6 +46,14 @@ class ParquetTable:
     def known(self) -> str:
         """The names of the columns in words."""
         return shortened(", ".join(self.names) or "none")
+
+    def missing_words(self, names: Sequence[str]) -> str:
+        """That these columns are not there, and what is."""
+        return missing_columns(self.file, names, self.names, self.known)
+
+    def row_words(self, row: int) -> str:
+        """Where a row stands, from 0."""
+        return f"row {row}"
 
     def numbers(self, name: str) -> Array:
         """One column of numbers; missing cells are NaN."""
@@ -80,7 +90,7 @@ class ParquetTable:
     def _column(self, name: str) -> Any:
         """One column, its values without a dictionary."""
         if name not in self.names:
-            raise FileError(f"{self.file} has no column {name!r}; there are: {self.known}")
+            raise FileError(self.missing_words([name]))
         if _arrow().types.is_nested(self._schema.field(name).type):
             raise FileError(f"column {name!r} of {self.file} holds tables or lists: give one number a row")
 

@@ -20,6 +20,7 @@ import pandas as pd
 
 from ..arrays import Array
 from ..errors import FileError, shortened
+from .columns import missing_columns
 
 Separator = Literal[",", ";", "\t", "|", " "]
 Decimal = Literal[".", ","]
@@ -102,9 +103,17 @@ class TextTable:
     def cells(self, name: str) -> list[str]:
         """The texts of one column."""
         if name not in self.names:
-            raise FileError(f"{self.file} has no column {name!r}; there are: {self.known}{self._header_hint()}")
+            raise FileError(self.missing_words([name]))
         place = self.names.index(name)
         return [row[place] for row in self.rows]
+
+    def missing_words(self, names: Sequence[str]) -> str:
+        """That these columns are not there, and what is."""
+        return missing_columns(self.file, names, self.names, self.known + self._header_hint())
+
+    def row_words(self, row: int) -> str:
+        """Where a row stands, from 0."""
+        return f"line {self.lines[row]}"
 
     def texts(self, name: str) -> pd.Series[Any]:
         """One column as it is; missing cells are NaN."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import overload
+
 import numpy as np
 
 import orthocal as oc
@@ -17,6 +20,7 @@ class SideBySide:
         self.parameter_names = runs.parameter_names
         self.smooth = all(part.smooth for part in parts)
         self.has_variance = all(part.has_variance for part in parts)
+        self.has_draws = all(part.has_draws for part in parts)
 
     def __call__(self, x: Array, theta: Array) -> Array:
         return np.concatenate([part(x, theta) for part in self.parts], axis=1)
@@ -27,8 +31,32 @@ class SideBySide:
     def variance(self, x: Array, theta: Array) -> Array:
         return np.concatenate([part.variance(x, theta) for part in self.parts], axis=1)
 
+    def draws(self, count: int, seed: int) -> Sequence[SideBySide]:
+        """Joint draws: the outcomes' errors are independent, as the emulators are."""
+        seeds = [int(own.generate_state(1)[0]) for own in np.random.SeedSequence(seed).spawn(len(self.parts))]
+        return _Draws([part.draws(count, own) for part, own in zip(self.parts, seeds, strict=True)], self.runs)
+
     def outside(self, theta: Array) -> BoolArray:
         return self.parts[0].outside(theta)
+
+
+class _Draws(Sequence[SideBySide]):
+    """Draws side by side, made when they are asked for."""
+
+    def __init__(self, parts: list[Sequence[oc.emulators.Emulator]], runs: oc.RunTable) -> None:
+        self._parts, self._runs = parts, runs
+
+    def __len__(self) -> int:
+        return len(self._parts[0])
+
+    @overload
+    def __getitem__(self, number: int) -> SideBySide: ...
+    @overload
+    def __getitem__(self, number: slice) -> _Draws: ...
+    def __getitem__(self, number: int | slice) -> SideBySide | _Draws:
+        if isinstance(number, slice):
+            return _Draws([part[number] for part in self._parts], self._runs)
+        return SideBySide([part[number] for part in self._parts], self._runs)
 
 
 class OnEmulator:

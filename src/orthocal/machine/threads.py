@@ -80,3 +80,8 @@ def one_blas_thread() -> Iterator[None]:
         yield
     finally:
         _LIMIT.leave(own)
+
+
+def limit_blas_for_good() -> None:
+    """BLAS has one thread in this process from now on, that of libraries which are loaded later aside."""
+    _LIMIT.enter()

@@ -53,13 +53,21 @@ class _Running:
 
 
 def at_data(
-    draw: Callable[[IntArray], tuple[Array, Array]], kept: IntArray, chains: int, draws: int, shape: tuple[int, int]
+    draw: Callable[[IntArray], tuple[Array, Array]],
+    kept: IntArray,
+    chains: int,
+    draws: int,
+    shape: tuple[int, int],
+    together: int = TOGETHER,
 ) -> AtData:
-    """Model and bias of some draws: ``draw`` takes their numbers (k,), chain after chain, to these, (k, n, q) each."""
+    """Model and bias of some draws: ``draw`` takes their numbers (k,), chain after chain, to these, (k, n, q) each.
+
+    At most ``together`` values are asked for at a time, or one draw.
+    """
     stored = np.empty((2, chains, len(kept), *shape))
     running = {name: _Running(shape) for name in ("model", "bias", "mean")}
     wanted = list(_looked_at(kept, chains, draws))
-    each = max(1, TOGETHER // (shape[0] * shape[1]))
+    each = max(1, together // (shape[0] * shape[1]))
     for start in progress_bar(range(0, len(wanted), each), "draws at the data"):
         some = wanted[start : start + each]
         drawn = draw(np.array([number for number, _ in some], dtype=np.intp))

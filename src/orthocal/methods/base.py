@@ -29,12 +29,16 @@ class Plan(NamedTuple):
     """How long to run: draws and warm-up iterations a chain, and a generator a chain.
 
     ``keep`` is what model and bias at the data may take, in bytes: where all draws would take more, some are kept.
+    ``emulator_draws`` is how many draws of the emulator stand for what is uncertain about the simulator, from
+    ``emulator_seed``; 0 where its mean is taken for the simulator.
     """
 
     draws: int
     warmup: int
     rngs: list[np.random.Generator]
     keep: int = MOST_KEPT
+    emulator_draws: int = 0
+    emulator_seed: int = 0
 
     def kept(self, cells: int) -> IntArray | None:
         """Numbers of each chain's draws whose model and bias are kept at so many cells of y; None for all."""
@@ -74,6 +78,8 @@ class RunNotes:
     impossible
         Share of the draws that were left out because the simulator is closest where theta is not allowed, or where it
         fails.
+    emulator_draws, emulator_seed
+        How many draws of the emulator stood for the simulator, and their seed.
     """
 
     inner_steps: int | None = None
@@ -87,6 +93,8 @@ class RunNotes:
     pareto_k: float | None = None
     weighted_draws: float | None = None
     impossible: float = 0.0
+    emulator_draws: int = 0
+    emulator_seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -115,6 +123,11 @@ class Draws:
         that, both for a linear simulator, (c, s, p).
     bias_square, process_square
         ∫ b_k^2 dP_x and the variance of y_R over the domain, (c, s, q), where the method knows them.
+    emulator_number, emulator_tilt
+        Which of the emulator's draws was the simulator of each, (c, s), and what theta's prior added to it, as the
+        coefficients of the tilts of ``methods/emulator_draws.py``, (c, s, p); None where there are none.
+    emulator_shift
+        How far each of the emulator's draws moves theta to first order, (k, p).
     noise_cov
         Sigma_F, (c, s, q, q), where it is sampled.
     bias_state
@@ -140,6 +153,9 @@ class Draws:
     unshifted: Array | None = None
     bias_square: Array | None = None
     process_square: Array | None = None
+    emulator_number: IntArray | None = None
+    emulator_tilt: Array | None = None
+    emulator_shift: Array | None = None
     noise_cov: Array | None = None
     noise_by_group: Array | None = None
     bias_state: dict[str, Array] = field(default_factory=dict)
@@ -152,7 +168,7 @@ class Draws:
     def taken(self, rows: IntArray) -> Draws:
         """The draws numbered ``rows`` (c, s) of each chain."""
         chains = np.arange(len(rows))[:, None]
-        own = ("theta", "model", "bias", "coefficient", "noise_cov", "noise_by_group")
+        own = ("theta", "model", "bias", "coefficient", "noise_cov", "noise_by_group", "emulator_number")
         there = {name: value for name in own if (value := getattr(self, name)) is not None}
         changed: dict[str, Any] = {name: value[chains, rows] for name, value in there.items()}
         for name in ("stats", "bias_state"):
@@ -186,12 +202,15 @@ class ListedMethod:
         Whether its draws come from one joint distribution of theta and the bias, as leave-one-out assumes.
     merges
         Whether rows of the data with the same x may be given to it as one.
+    draws_emulators
+        Whether it can take draws of an emulator for the simulator.
     """
 
     kind: ClassVar[str]
     tells_apart: ClassVar[bool] = True
     free_bias: ClassVar[bool] = False
     joint_density: ClassVar[bool] = True
+    draws_emulators: ClassVar[bool] = False
 
     @property
     def merges(self) -> bool:

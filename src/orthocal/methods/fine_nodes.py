@@ -145,6 +145,10 @@ class BiasNodes(NamedTuple):
         """Values (..., M, q) as those at the problem's nodes, (..., m, q)."""
         return values if self.rule is None else self.rule.down(values)
 
+    def up(self, functional: Array) -> Array:
+        """A functional of values at the problem's nodes (p, m, q) as one of those here, (p, M, q)."""
+        return functional if self.rule is None else self.rule.up(functional)
+
 
 def bias_nodes(problem: Problem, count: int) -> BiasNodes:
     """At least ``count`` nodes, an input or in all (more than two inputs); those of the user's own stay as given."""

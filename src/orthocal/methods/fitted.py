@@ -38,5 +38,5 @@ def residuals_of(problem: Problem, process: bool = False) -> Residuals:
     data = problem.data
     left = problem.complete_y if process else problem.complete_y - problem.fit
     gradient = np.zeros((data.n, data.q, 1)) if process else problem.gradient_at_data
-    values = problem.whiten(stand_ins(data.x, problem.span, left, data.observed))
-    return Residuals(data.x, problem.noise, values, gradient)
+    values = problem.whiten(stand_ins(data.x, problem.span, left, data.observed, data.labels))
+    return Residuals(data.x, problem.noise, values, gradient, data.labels)

@@ -32,23 +32,35 @@ class Gradients:
         wanted = max(least, 2 * GRADIENTS_A_TERM * (p + len(self._pairs)))
         self._most = max(least, min(wanted, MOST_NUMBERS // size))
         self.known: dict[bytes, tuple[Array, Array]] = {}
+        self._ahead: dict[bytes, Array] = {}
+
+    def ahead(self, theta: Array) -> None:
+        """Of theta (c, p), which will be asked for next: the simulator may be called for all of them together."""
+        if not self._problem.simulator.many_at_a_time:
+            return
+        missing = {one.tobytes(): one for one in theta if one.tobytes() not in self.known}
+        if len(missing) > 1:
+            found = self._problem.whitened_gradients(self._problem.rule.nodes, np.stack(list(missing.values())))
+            self._ahead = dict(zip(missing, found, strict=True))
 
     def at(self, theta: Array) -> Array:
         """For theta (p,); NaN where the simulator fails."""
         key = theta.tobytes()
         found = self.known.pop(key, None)
         if found is None:
-            try:
-                gradient = self._problem.whitened_gradient(self._problem.rule.nodes, theta)
-            except NonFiniteError:
-                shape = (len(self._problem.rule.nodes), self._problem.data.q, len(theta))
-                gradient = np.full(shape, np.nan)
-            found = theta.copy(), gradient
+            ahead = self._ahead.pop(key, None)
+            found = theta.copy(), self._called(theta) if ahead is None else ahead
         # the end of the line is for what was used last
         self.known[key] = found
         if len(self.known) > self._most:
             del self.known[next(iter(self.known))]
         return found[1]
+
+    def _called(self, theta: Array) -> Array:
+        try:
+            return self._problem.whitened_gradient(self._problem.rule.nodes, theta)
+        except NonFiniteError:
+            return np.full((len(self._problem.rule.nodes), self._problem.data.q, len(theta)), np.nan)
 
     def second_derivative(self, theta: Array, along: Array, root: Array) -> tuple[Array, float] | None:
         """d2 <f, along> / dz2 at theta + root z, z = 0, for ``along`` (m, q) and ``root`` (p, p), with its error.

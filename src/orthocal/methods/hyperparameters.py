@@ -11,19 +11,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Array, BoolArray, as_floats
+from ..arrays import Array, BoolArray
 from ..bias import GP
 from ..bias.outcomes import SplitPoints, split_points
 from ..bias.sampled_gp import SampledGPSampler, log_evidence
 from ..errors import InputError
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
+from ..regression.gaussian_process import Labelled
 from .noise_sample import freedom
 
 #: every Metropolis step factorises a matrix of this size, for each outcome and chain
 MOST_ROWS = 1_000
 #: standard deviations of the priors of log sd and log lengthscale
 LOG_SD_SPREAD, LOG_LENGTH_SPREAD = 1.5, 1.0
+#: that of the log odds of the correlation between labels: as wide as the logistic density, whose correlation is uniform
+LOG_ODDS_SPREAD = 1.8
 #: centre of the length-scale's prior, as a share of the domain's width: where the search for it starts elsewhere
 TYPICAL_LENGTH = 0.3
 #: the same of the log of the noise's standard deviation, about
@@ -47,6 +50,11 @@ def require_separate_outcomes(problem: Problem) -> None:
         raise InputError(
             'hyperparameters="sample" goes with one sampled variance, not with GroupNoise(sample=True): take '
             'hyperparameters="marginal-likelihood", or GroupNoise without sample'
+        )
+    if problem.noise.rows is not None:
+        raise InputError(
+            'hyperparameters="sample" needs noise that is independent from row to row: with correlated noise take '
+            'hyperparameters="marginal-likelihood"'
         )
     if problem.noise.coupled:
         raise InputError(
@@ -91,21 +99,24 @@ class HyperPrior(NamedTuple):
         return float(-freedom(1) * log_sd - 0.5 * np.exp(-2 * log_sd))
 
 
-def hyper_prior(prior: GP, residual: Array, span: Array, unit: float) -> HyperPrior:
-    """The priors, from the residual (n,) at theta_tilde; what ``prior`` gives is fixed."""
-    d = len(span)
+def hyper_prior(prior: GP, residual: Array, span: Array, unit: float, labelled: Labelled = ()) -> HyperPrior:
+    """The priors, from the residual (n,) at theta_tilde; what ``prior`` gives is fixed.
+
+    The correlation of ``labelled`` inputs' labels is about uniform: its log odds are normal.
+    """
+    d, columns = len(span), [1 + j for j in labelled]
     # a simulator that fits exactly leaves the noise, which is one, as the only scale
     size = float(np.sqrt(np.mean(residual**2))) if residual.any() else 1.0
     mean = np.log(np.concatenate([[size], TYPICAL_LENGTH * span]))
+    sd = np.array([LOG_SD_SPREAD, *[LOG_LENGTH_SPREAD] * d])
+    mean[columns], sd[columns] = 0.0, LOG_ODDS_SPREAD
     free = np.ones(1 + d, dtype=bool)
     if prior.sd is not None:
         mean[0], free[0] = np.log(prior.sd * unit), False
-    if prior.lengthscale is not None:
-        length = np.atleast_1d(as_floats(prior.lengthscale, "lengthscale"))
-        if length.size not in (1, d):
-            raise InputError(f"lengthscale has {length.size} values but x has {d} inputs: give one, or one an input")
-        mean[1:], free[1:] = np.log(length), False
-    return HyperPrior(mean, np.array([LOG_SD_SPREAD, *[LOG_LENGTH_SPREAD] * d]), free)
+    given = prior.given_scales(d, labelled)
+    fixed = 1 + np.flatnonzero(~np.isnan(given))
+    mean[fixed], free[fixed] = np.log(given[fixed - 1]), False
+    return HyperPrior(mean, sd, free)
 
 
 class HyperState(NamedTuple):
@@ -175,7 +186,10 @@ class HyperOutcome(NamedTuple):
     def named(self, k: int, log_values: Array) -> dict[str, Array]:
         """The sampled hyperparameters, (..., 1 + d), in native units, under the names of outcome k."""
         native = self.sampler.native(log_values)
-        names = [f"sd_{k}", *(f"lengthscale_{k}_{j}" for j in range(native.shape[-1] - 1))]
+        each = [
+            "label_correlation" if j in self.sampler.labelled else "lengthscale" for j in range(native.shape[-1] - 1)
+        ]
+        names = [f"sd_{k}", *(f"{name}_{k}_{j}" for j, name in enumerate(each))]
         return {name: native[..., j] for j, name in enumerate(names) if self.prior.free[j]}
 
 
@@ -242,9 +256,10 @@ def hyper_outcomes(problem: Problem, prior: GP, nodes: Array) -> list[HyperOutco
     outcomes = []
     for k, unit in enumerate(1 / np.sqrt(np.diag(noise.cov))):
         points = split_points(data.x, nodes, variances[:, k])
-        sampler = SampledGPSampler(prior.nu, points.x, points.nodes, points.noise_var, float(unit))
+        labelled = data.labels.columns
+        sampler = SampledGPSampler(prior.nu, points.x, points.nodes, points.noise_var, float(unit), labelled)
         # the prior's scale is that of all rows
         informed = points.informed if every is problem else np.isfinite(every.noise.variances[:, k])
-        own = hyper_prior(prior, residual[informed, k], problem.span, float(unit))
+        own = hyper_prior(prior, residual[informed, k], problem.span, float(unit), labelled)
         outcomes.append(HyperOutcome(points, sampler, own.with_noise() if sampled else own))
     return outcomes

@@ -3,6 +3,8 @@
     (1) regress   y = y_R(x) + e,  y_R = f(., theta_tilde) + G beta + b,  G the gradient at theta_tilde, b ~ any prior
     (2) project   theta = argmin_t ∫ (y_R - f(., t))' W (y_R - f(., t)) dP_x,  b* = y_R - f(., theta), draw by draw
 
+where f is an emulator that has draws, a draw of it each time (``methods/emulator_draws.py``).
+
 With beta = theta - theta_tilde - lambda(b), lambda(b) the coefficients of the projection of b on G, a flat beta is a
 flat theta that is independent of b, and y = f(theta) + b* + e where f is linear. So a Gaussian prior of theta is one of
 beta + lambda(b); what is not Gaussian in the prior, and what curvature changes, is put right by importance weights.
@@ -28,11 +30,13 @@ from .at_data import AtData, at_data
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .closest import Closest, closest
 from .determined import determined_part, outside_support, with_open_directions
+from .emulator_draws import Emulated, counted, with_simulator
 from .fine_nodes import integrated
 from .fitted import fitted_bias, with_integrals
+from .gibbs import gibbs_draws
 from .group_noise import noise_sampler
 from .objective import Held
-from .regress import Linear, Regressed, gaussian_draws, gibbs_draws
+from .regress import Linear, Regressed, gaussian_draws
 from .regress_cells import cells_draws
 from .regress_large import large_draws, wanted
 from .regress_noise import MOST_SAMPLED, noise_draws
@@ -65,6 +69,7 @@ class Joint(ListedMethod):
     """
 
     kind: ClassVar[str] = "joint"
+    draws_emulators: ClassVar[bool] = True
 
     bias: BiasPrior = field(default_factory=GP)
     loss: Chosen = "squared"
@@ -77,17 +82,27 @@ class Joint(ListedMethod):
     def run(self, problem: Problem, plan: Plan) -> Draws:
         # an error about the parameters comes before any long work
         part = determined_part(problem)
+        linear = Linear.of(problem) if part is None else part.linear
+        emulated = Emulated.of(problem, plan, linear)
         if part is None:
-            regressed = self.regressed(problem, plan, Linear.of(problem))
+            wide = linear if emulated is None else emulated.widened(linear)
+            regressed = self.regressed(problem, plan, wide)
         else:
-            regressed = with_open_directions(part, self.regressed(problem, plan, part.linear), plan.rngs)
+            regressed = with_open_directions(part, self.regressed(problem, plan, linear), plan.rngs)
+        if emulated is not None:
+            # undetermined parameters have their prior in the draws already: there the weights do it all
+            emulated, regressed = emulated.tilted(linear if part is None else None, regressed, plan.rngs)
         held = None if part is None else part.holding(problem.theta_tilde + regressed.moved)
         real = problem.whiten(problem.fit_at_nodes) + regressed.at_nodes
         kept = plan.kept(problem.unmerged.data.y.size)
-        found = self.projected(problem, real, regressed.moved.std(axis=0), kept is None, held)
+        if emulated is None:
+            found = self.projected(problem, real, regressed.moved.std(axis=0), kept is None, held)
+        else:
+            spread = emulated.spread(regressed.moved)
+            found = self._projected_on_draws(problem, real, spread, kept is None, held, emulated)
         outside = None if part is None else outside_support(problem, part, found.theta)
         weights = importance_weights(problem, found, regressed, plan.rngs, outside)
-        return _finished(problem, plan, regressed, found, weights, kept)
+        return _finished(problem, plan, regressed, found, weights, kept, emulated)
 
     def regressed(self, problem: Problem, plan: Plan, linear: Linear) -> Regressed:
         """Step (1)."""
@@ -125,6 +140,21 @@ class Joint(ListedMethod):
         ]
         return Closest(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
+    def _projected_on_draws(
+        self, problem: Problem, real: Array, spread: Array, at_data: bool, held: Held | None, emulated: Emulated
+    ) -> Closest:
+        """Step (2) with a draw of the emulator in the simulator's place, one after the other."""
+        every, target = np.arange(len(real)), emulated.untilted(real)
+        parts, order = [], []
+        for simulator, rows in emulated.draws.groups(every, "projection"):
+            own = None if held is None else held.part(rows)
+            parts.append(self.projected(with_simulator(problem, simulator), target[rows], spread, at_data, own))
+            order.append(rows)
+            counted(problem.simulator, simulator)
+        place = np.argsort(np.concatenate(order))
+        found = Closest(*(np.concatenate(own)[place] for own in zip(*parts, strict=True)))
+        return emulated.completed(problem, found, real, at_data)
+
     @property
     def merges(self) -> bool:
         # a prior of the user's may count the data points, or take their noise for the same everywhere
@@ -150,6 +180,7 @@ def _finished(
     found: Closest,
     weights: Weights,
     kept: IntArray | None,
+    emulated: Emulated | None,
 ) -> Draws:
     """The draws in chains; each chain keeps its own, resampled where the weights say so."""
     chains, draws = len(plan.rngs), plan.draws
@@ -163,7 +194,7 @@ def _finished(
         model, bias = (problem.unwhiten(by_chain(part)) for part in (found.model, real - found.model))
         values = AtData(model, bias, {})
     else:
-        values = _of_kept(problem, plan, regressed, found.theta[rows], rows, kept)
+        values = _of_kept(problem, plan, regressed, found.theta[rows], rows, kept, emulated)
     precision, shift = regressed.noise_precision, regressed.shift
     noise = dict[str, Any]() if precision is None else noise_sampler(problem.noise).fields(by_chain(precision))
     missed = _missed(problem, regressed)
@@ -188,19 +219,26 @@ def _finished(
         unshifted=None if shift is None else by_chain(regressed.moved - shift),
         bias_square=by_chain(found.bias_square + missed),
         process_square=by_chain(found.process_square + missed),
+        **({} if emulated is None else emulated.recorded(rows, chains)),
         bias_state={name: by_chain(values) for name, values in regressed.records.items()},
         samplers=regressed.samplers,
         nodes_drawn=True,
         drawn=Drawn.RESIDUAL,
         **noise,
-        notes=RunNotes(
-            bias=tuple(sampler.findings() for sampler in regressed.samplers),
-            bias_nodes=None if regressed.integrated is None else regressed.integrated.nodes,
-            bias_nodes_moved=None if regressed.integrated is None else regressed.integrated.moved,
-            pareto_k=weights.pareto_k,
-            weighted_draws=weights.effective,
-            impossible=weights.impossible,
-        ),
+        notes=_notes(plan, regressed, weights),
+    )
+
+
+def _notes(plan: Plan, regressed: Regressed, weights: Weights) -> RunNotes:
+    return RunNotes(
+        bias=tuple(sampler.findings() for sampler in regressed.samplers),
+        bias_nodes=None if regressed.integrated is None else regressed.integrated.nodes,
+        bias_nodes_moved=None if regressed.integrated is None else regressed.integrated.moved,
+        pareto_k=weights.pareto_k,
+        weighted_draws=weights.effective,
+        impossible=weights.impossible,
+        emulator_draws=plan.emulator_draws,
+        emulator_seed=plan.emulator_seed,
     )
 
 
@@ -222,6 +260,8 @@ def _squares(problem: Problem, regressed: Regressed) -> Array:
     if regressed.square is not None and large:
         return regressed.square
     precision = regressed.noise_precision
+    if problem.noise.rows is not None:
+        return _joint_squares(problem, regressed)
     each = problem.noise.precision if precision is None else noise_sampler(problem.noise).row_precision(precision)
     y, fit = problem.whiten(problem.complete_y), problem.whiten(problem.fit)
     count = len(regressed.moved)
@@ -235,13 +275,31 @@ def _squares(problem: Problem, regressed: Regressed) -> Array:
     return squares
 
 
+def _joint_squares(problem: Problem, regressed: Regressed) -> Array:
+    """The same where the noise is correlated between rows."""
+    left, count = problem.whiten(problem.complete_y - problem.fit), len(regressed.moved)
+    squares = np.empty(count)
+    for own in np.array_split(np.arange(count), count * left.size // BLOCK + 1):
+        squares[own] = problem.noise.squares(left - regressed.at_data(own))
+    return squares
+
+
 def _of_kept(
-    problem: Problem, plan: Plan, regressed: Regressed, theta: Array, rows: IntArray, kept: IntArray
+    problem: Problem,
+    plan: Plan,
+    regressed: Regressed,
+    theta: Array,
+    rows: IntArray,
+    kept: IntArray,
+    emulated: Emulated | None,
 ) -> AtData:
     """Model and bias at the data of the draws that are kept; ``theta`` (s, p) is that of ``rows`` (s,)."""
 
     def draw(numbers: IntArray) -> tuple[Array, Array]:
-        model = problem.simulator.batch(problem.data.x, theta[numbers])
+        if emulated is None:
+            model = problem.simulator.batch(problem.data.x, theta[numbers])
+        else:
+            model = emulated.models(problem, theta[numbers], rows[numbers])
         return model, problem.fit + problem.unwhiten(regressed.at_data(rows[numbers])) - model
 
-    return at_data(draw, kept, len(plan.rngs), plan.draws, problem.fit.shape)
+    return at_data(draw, kept, len(plan.rngs), plan.draws, problem.fit.shape, regressed.together)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..bias.base import BiasSampler, stored_sampler
+from ..bias.base import BiasSampler
+from ..bias.one_hot import stored_sampler
 from ..bias.outcomes import split_points
 from ..problem.problem import Problem
 from .base import Drawn, Draws, ListedMethod, Method, Plan
@@ -15,10 +16,10 @@ def run_merged(method: Method, problem: Problem, plan: Plan) -> Draws:
     if not (isinstance(method, ListedMethod) and method.merges):
         return method.run(problem, plan)
     merged = problem.merged
-    return _spread(method.run(merged, plan), merged)
+    return spread_rows(method.run(merged, plan), merged)
 
 
-def _spread(draws: Draws, merged: Problem) -> Draws:
+def spread_rows(draws: Draws, merged: Problem) -> Draws:
     """The draws at merged rows as those of all rows."""
     rows = merged.rows
     if rows is None:

@@ -39,7 +39,10 @@ class NoBias(ListedMethod):
         require_kernel(self.kernel)
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
-        return sample(problem, plan, lambda precision: Marginal(None, _none), None, self.kernel)
+        noise, cells = problem.noise, problem.data.y.size
+        # errors that are correlated between rows are one Gaussian of all cells, as a bias that is integrated out is
+        evidence = None if noise.rows is None else noise.joint_precision.reshape(cells, cells)
+        return sample(problem, plan, lambda precision: Marginal(evidence, _none), None, self.kernel)
 
     def words(self) -> str:
         return (

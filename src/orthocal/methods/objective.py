@@ -29,7 +29,7 @@ class Held(NamedTuple):
     along: Array
     functions: Array
 
-    def part(self, draws: slice) -> Held:
+    def part(self, draws: slice | IntArray) -> Held:
         return self._replace(theta=self.theta[draws])
 
     @property

@@ -156,7 +156,9 @@ class _Constraint:
     def log_density(self, theta: Array, residual: Array) -> Array:
         """log p(A'b = 0 | y) - log p(A'b = 0) for theta (c, p) and the residual (c, n, q), (c,); -inf where f fails."""
         density = np.full(len(theta), -np.inf)
-        known = {c: self._gradients.at(theta[c]) for c in np.flatnonzero(np.isfinite(residual).all(axis=(1, 2)))}
+        called = np.flatnonzero(np.isfinite(residual).all(axis=(1, 2)))
+        self._gradients.ahead(theta[called])
+        known = {c: self._gradients.at(theta[c]) for c in called}
         works = [c for c, gradient in known.items() if np.isfinite(gradient).all()]
         if works:
             density[works] = self._density(np.stack([known[c] for c in works]), residual[works])

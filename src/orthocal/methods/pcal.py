@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import Array, BoolArray
 from ..bias import GP
 from ..bias.outcomes import OutcomesBias, OutcomesState
-from ..errors import InputError, NonFiniteError
+from ..errors import InputError
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from ..progress import progress_bar
@@ -183,19 +183,10 @@ def closest(problem: Problem, target: Array) -> tuple[Array, Array, BoolArray]:
 
 def _gauss_newton(problem: Problem, theta: Array, left: Array, weighted: Array) -> Array:
     """The steps (s, p) for what is left of the targets, (s, m, q); NaN where there is no gradient."""
-    gradient = np.stack([_gradient(problem, one) for one in theta])
+    gradient = problem.whitened_gradients(problem.rule.nodes, theta)
     image = np.einsum("mkl,smlp->smkp", weighted, gradient)
     gram = np.einsum("smkp,smkr->spr", gradient, image)
     slope = np.einsum("smkp,smk->sp", image, left)
     # a parameter without effect at some theta stays where it is
     ridge = 1e-12 * np.trace(gram, axis1=1, axis2=2)[:, None, None] * np.eye(gram.shape[1])
     return np.asarray(np.linalg.solve(gram + ridge, slope[..., None])[..., 0])
-
-
-def _gradient(problem: Problem, theta: Array) -> Array:
-    """At the nodes; NaN where the simulator fails on all sides."""
-    nodes = problem.rule.nodes
-    try:
-        return problem.whitened_gradient(nodes, theta)
-    except NonFiniteError:
-        return np.full((len(nodes), problem.data.q, len(theta)), np.nan)

@@ -28,6 +28,7 @@ from .covariance import BiasCovariance, bias_covariance
 from .fine_nodes import Integrals
 from .fitted import fitted_bias, with_integrals
 from .kept import KeptDraw, finished
+from .latent_noise import LatentNoise
 from .noise_sample import NoiseSampler
 
 
@@ -113,6 +114,25 @@ def _functional(problem: Problem) -> Projection:
     )
 
 
+def _theta_model(problem: Problem) -> ThetaModel:
+    """Prior and likelihood of theta; where the noise is correlated between rows, all cells are one row."""
+    noise, x = problem.noise, problem.data.x
+    if noise.rows is None:
+        return ThetaModel(
+            parameters=problem.parameters,
+            simulate=lambda theta: problem.whiten(problem.simulator.batch(x, theta)),
+            gradient=lambda theta: problem.whitened_gradient(x, theta),
+            precision=noise.precision if noise.coupled else np.einsum("nii->ni", noise.precision),
+        )
+    cells = problem.data.y.size
+    return ThetaModel(
+        parameters=problem.parameters,
+        simulate=lambda theta: problem.whiten(problem.simulator.batch(x, theta)).reshape(-1, 1, cells),
+        gradient=lambda theta: problem.whitened_gradient(x, theta).reshape(1, cells, -1),
+        precision=noise.joint_precision.reshape(1, cells, cells),
+    )
+
+
 class _Kept(NamedTuple):
     """A draw, and of its theta step where it started and where it aimed at, (c, p)."""
 
@@ -124,7 +144,7 @@ class _Kept(NamedTuple):
 class _Run(Changing):
     """One run of the sampler, all chains at a time."""
 
-    changing = ("_bias_state", "_noise_precision", "_tuning", "_state", "_centre", "_bias.traces")
+    changing = ("_bias_state", "_noise_precision", "_correlated", "_tuning", "_state", "_centre", "_bias.traces")
 
     def __init__(
         self,
@@ -140,12 +160,11 @@ class _Run(Changing):
         self._bias, self._projection, self._covariance = bias, projection, covariance
         noise = problem.noise
         self._y = problem.whiten(problem.complete_y)
-        self._model = ThetaModel(
-            parameters=problem.parameters,
-            simulate=lambda theta: problem.whiten(problem.simulator.batch(problem.data.x, theta)),
-            gradient=lambda theta: problem.whitened_gradient(problem.data.x, theta),
-            precision=noise.precision if noise.coupled else np.einsum("nii->ni", noise.precision),
-        )
+        self._model = _theta_model(problem)
+        # errors that are correlated between rows make all cells one row to the theta step
+        self._row = self._y.shape if noise.rows is None else (1, self._y.size)
+        self._latent = None if noise.rows is None or bias.gaussian else LatentNoise(noise)
+        self._correlated = None if self._latent is None else self._latent.start(len(plan.rngs))
         self._tilde = problem.whiten(problem.fit)
         self._bias_state: OutcomesState | None = None
         self._noise = NoiseSampler(noise) if noise.source is NoiseSource.SAMPLED else None
@@ -194,7 +213,7 @@ class _Run(Changing):
             others["noise_cov"] = self._noise.covariance(self._noise_precision)
         assert self._bias_state is not None
         records = self._bias.records(self._bias_state)
-        draw = KeptDraw.of(state.theta, state.model, projected.bias, stats, records, others)
+        draw = KeptDraw.of(state.theta, self._at_rows(state), projected.bias, stats, records, others)
         return _Kept(draw, self._before, self._centre(self._target))
 
     def _projection_fields(self) -> dict[str, Any]:
@@ -211,17 +230,25 @@ class _Run(Changing):
 
     def _draw_bias(self, state: ThetaState) -> Array:
         """b at the data and nodes for each chain, (c, n + m, q); with it the noise, where that is sampled."""
-        model = state.model if self._method.feedback else np.broadcast_to(self._tilde, state.model.shape)
+        at_rows = self._at_rows(state)
+        model = at_rows if self._method.feedback else np.broadcast_to(self._tilde, at_rows.shape)
         residual: Array = self._y - model
         rngs = self._plan.rngs
         if self._noise is None or self._noise_precision is None:
-            self._bias_state, bias = self._bias.draw(rngs, self._bias_state, residual)
+            left = residual if self._correlated is None else residual - self._correlated
+            self._bias_state, bias = self._bias.draw(rngs, self._bias_state, left)
+            if self._latent is not None:
+                self._correlated = self._latent.draw(rngs, residual - self._bias_state.bias)
             return bias
         before = 0.0 if self._bias_state is None else self._bias_state.bias
         residual = before + self._noise.completed(rngs, residual - before, self._noise_precision)
         self._bias_state, bias = self._bias.draw(rngs, self._bias_state, residual, self._noise_precision)
         self._noise_precision = self._noise.draw(rngs, residual - self._bias_state.bias)
         return bias
+
+    def _at_rows(self, state: ThetaState) -> Array:
+        """The simulator at the data, (c, n, q)."""
+        return state.model.reshape(-1, *self._y.shape)
 
     def _integrated(self, bias: Array) -> Array:
         """b at the data and the problem's nodes, where it was drawn at others."""
@@ -234,5 +261,5 @@ class _Run(Changing):
     def _conditional(self, bias: Array) -> Conditional:
         """Pi(theta | b*, y)."""
         if self._noise is None or self._noise_precision is None:
-            return Conditional(self._model, self._y - bias)
+            return Conditional(self._model, (self._y - bias).reshape(-1, *self._row))
         return Conditional(self._model, self._y - bias, self._noise.row_precision(self._noise_precision))

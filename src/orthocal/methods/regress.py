@@ -9,16 +9,12 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from ..arrays import Array, IntArray, matrix_root
-from ..bias.base import SAMPLERS, BiasSampler
-from ..bias.outcomes import OutcomesBias, OutcomesState
-from ..errors import IdentifiabilityError
-from ..kernels.warmup import Changing, run_chains
-from ..problem.noise import NoiseSource
+from ..bias.base import BiasSampler
+from ..bias.outcomes import OutcomesBias
 from ..problem.problem import Problem
+from .at_data import TOGETHER
 from .base import Plan
-from .covariance import stacked_records
-from .fine_nodes import Integrals, Integrated, of_outcome
-from .noise_sample import NoiseSampler
+from .fine_nodes import Integrated
 
 #: a prior that changes the log density by less than this within a sd of theta is left to the importance weights
 WEAK_PRIOR = 0.02
@@ -109,6 +105,8 @@ class Regressed(NamedTuple):
         ∫ b² dP_x less that of b at the nodes, (s, q), where b was integrated at finer ones.
     integrated
         How well it was.
+    together
+        How many values ``at_data`` should make at a time: more where what its draws share takes long.
     """
 
     at_data: Callable[[IntArray], Array]
@@ -124,6 +122,7 @@ class Regressed(NamedTuple):
     square: Array | None = None
     missed_square: Array | None = None
     integrated: Integrated | None = None
+    together: int = TOGETHER
 
     @classmethod
     def of(
@@ -252,7 +251,7 @@ def gaussian_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Lin
     n, q, p = linear.at_data.shape
     design = GaussianDesign.of(bias, linear)
     own = design.columns[:n].reshape(n * q, -1)
-    weighted = np.einsum("nkl,nlu->nku", problem.noise.precision, design.columns[:n]).reshape(n * q, -1)
+    weighted = problem.noise.weighed(design.columns[:n]).reshape(n * q, -1)
     H = own.T @ weighted
     H[:p, :p] += linear.precision * np.outer(design.unit, design.unit)
     H[np.arange(p, len(H)), np.arange(p, len(H))] += 1.0
@@ -264,134 +263,6 @@ def gaussian_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Lin
     normal = np.concatenate([rng.standard_normal((plan.draws, len(mean))) for rng in plan.rngs])
     drawn = mean + solve_triangular(lower, normal.T, lower=True, trans=1).T
     return design.regressed(linear, bias, drawn)
-
-
-def check_determined(problem: Problem, linear: Linear) -> None:
-    """Refuse data that do not determine beta."""
-    p = linear.at_data.shape[2]
-    seen = linear.at_data[problem.data.observed.any(axis=1)].reshape(-1, p)
-    if np.linalg.matrix_rank(seen / np.linalg.norm(seen, axis=0), tol=RANK) < p:
-        raise IdentifiabilityError(
-            f"the data do not determine the {problem.parameters.p} parameters, there are too few distinct points: give "
-            'more data, fix some parameters, or take a Gaussian process, "gp", which can leave them to their priors'
-        )
-
-
-def gibbs_draws(
-    problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear, integrals: Integrals | None = None
-) -> Regressed:
-    """A Markov chain for any prior: beta | b, a Gaussian of dimension p, and b | beta, one update of its sampler.
-
-    ``integrals`` says what the nodes of ``bias`` are, if they are not the problem's.
-    """
-    check_determined(problem, linear)
-    run = _Gibbs(problem, plan, bias, linear, integrals)
-    return run.finished(run_chains(run, plan.warmup, plan.draws, plan.rngs))
-
-
-class _GibbsDraw(NamedTuple):
-    """b at data and nodes (c, n + m, q), beta (c, p), the noise's precision if sampled, and what predictions need.
-
-    ``missed`` (c, q) is what the square of b has beyond the nodes. Where b at the data is made again, it is left out,
-    and ``square`` (c,) is that of what is left of them.
-    """
-
-    values: Array
-    beta: Array
-    precision: Array | None
-    records: dict[str, Array]
-    missed: Array | None
-    square: Array | None
-
-
-class _Gibbs(Changing):
-    changing = ("_beta", "_state", "_precision", "_bias.traces")
-
-    def __init__(
-        self, problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear, integrals: Integrals | None
-    ) -> None:
-        self._problem, self._plan, self._bias, self._linear = problem, plan, bias, linear
-        self._integrals = integrals
-        self._residual = problem.whiten(problem.complete_y - problem.fit)
-        # where not all draws have room at the data, those of our priors are made again from what predictions need
-        ours = not bias.gaussian and all(str(one.settings().get("kind")) in SAMPLERS for one in bias.samplers)
-        self._again = ours and plan.kept(problem.unmerged.data.y.size) is not None
-        noise = problem.noise
-        self._noise = NoiseSampler(noise) if noise.source is NoiseSource.SAMPLED else None
-        chains = len(plan.rngs)
-        self._precision = None if self._noise is None else self._noise.start(chains)
-        self._beta: Array = np.zeros((chains, linear.at_data.shape[2]))
-        self._state: OutcomesState | None = None
-
-    def step(self) -> tuple[Array, ...]:
-        rngs = self._plan.rngs
-        linear = np.einsum("nkp,cp->cnk", self._linear.at_data, self._beta)
-        residual = np.broadcast_to(self._residual, linear.shape)
-        if self._noise is not None and self._precision is not None:
-            before = linear if self._state is None else linear + self._state.bias
-            residual = before + self._noise.completed(rngs, residual - before, self._precision)
-        self._state, self._values = self._bias.draw(rngs, self._state, residual - linear, self._precision)
-        self._beta = self._drawn_beta(residual - self._state.bias)
-        if self._noise is not None:
-            fit = np.einsum("nkp,cp->cnk", self._linear.at_data, self._beta) + self._state.bias
-            self._precision = self._noise.draw(rngs, residual - fit)
-        return ()
-
-    def adapt(self, *window: Array) -> None:
-        """There is nothing to tune: the samplers of the bias tune themselves."""
-
-    def kept(self) -> _GibbsDraw:
-        assert self._state is not None
-        records, missed, square = self._bias.records(self._state), None, None
-        at_data, at_nodes = np.split(self._values, [self._problem.data.n], axis=1)
-        if self._integrals is not None:
-            at_nodes, missed = self._integrals.at_nodes(at_nodes, records)
-        if self._again:
-            left = self._residual - np.einsum("nkp,cp->cnk", self._linear.at_data, self._beta) - at_data
-            square = np.einsum("cnk,nkl,cnl->c", left, self._problem.noise.precision, left, optimize=True)
-            at_data = at_data[:, :0]
-        values = np.concatenate([at_data, at_nodes], axis=1)
-        return _GibbsDraw(values, self._beta, self._precision, records, missed, square)
-
-    def _drawn_beta(self, left: Array) -> Array:
-        """beta ~ N(B^-1 G'P r, B^-1), B = G'P G, for r (c, n, q)."""
-        G = self._linear.at_data
-        rows = self._problem.noise.precision[None] if self._precision is None else self._precision[:, None]
-        weighted = np.einsum(
-            "cnkl,nlp->cnkp", np.broadcast_to(rows, (len(left), *self._problem.noise.precision.shape)), G
-        )
-        lower = np.linalg.cholesky(np.einsum("nkp,cnkr->cpr", G, weighted))
-        pull = np.einsum("cnkp,cnk->cp", weighted, left)
-        normal = np.array([rng.standard_normal(G.shape[2]) for rng in self._plan.rngs])
-        half = np.linalg.solve(lower, pull[..., None])[..., 0]
-        return np.asarray(np.linalg.solve(lower.swapaxes(1, 2), (half + normal)[..., None])[..., 0])
-
-    def finished(self, kept: list[_GibbsDraw]) -> Regressed:
-        values, beta, precision, each, missed, square = zip(*kept, strict=True)
-        records = {name: np.stack(part, axis=1) for name, part in stacked_records(list(each)).items()}
-        drawn = None if self._noise is None else np.stack(precision, axis=1)
-        shown = self._linear._replace(at_data=self._linear.at_data[:0]) if self._again else self._linear
-        free = Regressed.of(
-            shown, np.stack(values, axis=1), np.stack(beta, axis=1), records, self._bias.samplers, {}, drawn
-        )
-        if self._again:
-            free = free._replace(at_data=self._made_again(free))
-        if self._again and self._noise is None:
-            free = free._replace(square=by_chain(np.stack(square, axis=1)))
-        if self._integrals is not None:
-            free = free._replace(missed_square=by_chain(np.stack(missed, axis=1)))
-        return with_prior(self._linear, free, self._plan.rngs)
-
-    def _made_again(self, free: Regressed) -> Callable[[IntArray], Array]:
-        """G beta + b at the data, from what predictions need of the draws."""
-        x, G, rng = self._problem.data.x, self._linear.at_data, np.random.default_rng(0)
-
-        def at_data(rows: IntArray) -> Array:
-            records = {name: values[rows] for name, values in free.records.items()}
-            drawn = [one.predict(rng, of_outcome(records, k), x) for k, one in enumerate(free.samplers)]
-            return np.asarray(np.einsum("nkp,sp->snk", G, free.beta[rows]) + np.stack(drawn, axis=-1))
-
-        return at_data
 
 
 def by_chain(values: Array) -> Array:

@@ -25,7 +25,8 @@ from ..problem.problem import Problem
 from .base import Plan
 from .covariance import stacked_records
 from .fine_nodes import LARGE, Integrals, of_outcome
-from .regress import Linear, Regressed, by_chain, check_determined, with_prior
+from .gibbs import check_determined
+from .regress import Linear, Regressed, by_chain, with_prior
 
 
 class CellData(NamedTuple):
@@ -68,7 +69,8 @@ def cells_draws(
     """A Markov chain on cells; None where the data are few, or their noise or the prior does not allow it."""
     noise, nodes = problem.noise, problem.rule.nodes if integrals is None else integrals.nodes
     samplers = [sampler for sampler in bias.samplers if isinstance(sampler, Gridded)]
-    if problem.unmerged.data.n < LARGE or noise.coupled or noise.source is NoiseSource.SAMPLED:
+    alike = not noise.coupled and noise.rows is None and noise.source is not NoiseSource.SAMPLED
+    if problem.unmerged.data.n < LARGE or not alike:
         return None
     # the number of a cell must fit into an integer
     small = all(np.sum(np.log2([len(points) + 1 for points in own.cut_points])) < 60 for own in samplers)

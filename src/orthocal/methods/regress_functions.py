@@ -6,57 +6,30 @@ moved theta by, in posterior sds, is kept for ``check``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag, cho_solve, cholesky, solve_triangular
 
-from ..arrays import Array, matrix_root
+from ..arrays import Array
 from ..bias import GP
 from ..bias.base import BiasSampler, Setting
 from ..bias.gp import Scales
-from ..bias.large_gp import MOVE_LIMITS, GridGP, InducingGP, LargeGP, refined
-from ..errors import InputError
+from ..bias.large_gp import MOVE_LIMITS
 from ..problem.problem import Problem
-from ..regression.gaussian_process import jittered_cholesky
-from ..regression.grid_process import Grid, Sums
-from ..regression.inducing import spread_points
+from .at_data import TOGETHER
 from .base import Plan
 from .fine_nodes import BiasNodes, bias_nodes
+from .gp_functions import NODES, Making, Part
 from .large_values import values_at_data
 from .regress import Linear, Regressed
 
-#: functions of all outcomes together, in the finer of two sets
-MOST_FUNCTIONS = 2_400
-#: points a length-scale of the coarser grid: between its points it leaves out .2 % of the variance or less, of rough
-#: processes (nu = 1/2) 5 %
-A_LENGTH = {0.5: 6.0, 1.5: 4.0, 2.5: 4.0, np.inf: 3.0}
-#: cells an input at least, and where the length-scale is so many times its width that the process is straight along it
-FEWEST_CELLS, STRAIGHT = (6, 2), 5.0
 #: how often the number of functions is doubled, until that moves theta by little
 MOST_DOUBLINGS = 3
-#: fewer than this a length-scale are no grid for it
-LEAST_A_LENGTH = 1.5
-#: inputs up to which a grid is taken, and inducing points beyond
-MOST_GRID_INPUTS = 3
-INDUCING = 1_000
-#: nodes of the bias, an input or in all, that are tried one after the other
-NODES = {1: (200, 400, 800), 2: (42, 60, 85, 120), 3: (2**12, 2**13, 2**14, 2**15)}
-
-
-class Part(NamedTuple):
-    """One outcome's functions: sums over the data in white coefficients, and the sampler whose records they become.
-
-    ``recorded`` takes white coefficients (s, M) to these; ``at`` gives the functions (m, M) at x (m, d), and
-    ``unsaid`` the covariance of what they leave out of the process there, (m, m), where that is not small.
-    """
-
-    sums: Sums
-    sampler: LargeGP
-    recorded: Callable[[Array], Array]
-    at: Callable[[Array], Array]
-    unsaid: Callable[[Array], Array] | None = None
+#: of what is unsaid, as a share of theta's variance, at least: with 0 its precision would be infinite
+LEAST_SHARE = 1e-6
+#: values at the data that are made at a time from inducing points, whose covariances with the data take longest
+MANY_TOGETHER = 16 * TOGETHER
 
 
 class Design(NamedTuple):
@@ -96,35 +69,17 @@ class Design(NamedTuple):
         return self.unit * self.mean[:p], self.unit * np.sqrt(np.sum(rows**2, axis=0))
 
 
-class _Making(NamedTuple):
-    """What the functions of all outcomes are made from; each doubling of their number is a level."""
-
-    problem: Problem
-    prior: GP
-    settings: list[Setting]
-
-    def parts(self, scales: list[Scales], level: int) -> list[Part]:
-        make = _grid_part if self.problem.data.d <= MOST_GRID_INPUTS else _inducing_part
-        pairs = zip(self.settings, scales, strict=True)
-        return [make(self, setting, own, level) for setting, own in pairs]
-
-    @property
-    def most(self) -> int:
-        """Functions of an outcome, at most."""
-        return MOST_FUNCTIONS // len(self.settings)
-
-
 def function_draws(
     problem: Problem, plan: Plan, prior: GP, settings: list[Setting], scales: list[Scales], linear: Linear
 ) -> Regressed:
     """Independent draws of theta and the functions' coefficients."""
-    making, tried = _Making(problem, prior, settings), NODES[min(problem.data.d, 3)]
-    nodes = bias_nodes(problem, tried[0])
-    design = _design(problem, linear, making.parts(scales, 0), nodes)
-    own = [_scales_of(part.sampler) for part in design.parts]
+    making, tried = Making(problem, prior, settings, linear), NODES[min(problem.data.d, 3)]
+    nodes = making.nodes
+    design = _design(linear, making.first(scales), nodes)
+    own = [part.scales for part in design.parts]
     moved = np.inf
     for level in range(1, MOST_DOUBLINGS + 1):
-        finer = _design(problem, linear, making.parts(own, level), nodes)
+        finer = _design(linear, making.parts(own, level), nodes)
         if len(finer.mean) == len(design.mean):
             break
         moved = finer.moved_from(design)
@@ -142,92 +97,22 @@ def function_draws(
     return _drawn(problem, plan, linear, design)
 
 
-def _scales_of(sampler: LargeGP) -> Scales:
-    return Scales(sampler.sd, sampler.lengthscale, sampler.at_bound)
-
-
-def _grid_part(making: _Making, setting: Setting, scales: Scales, level: int) -> Part:
-    """Values on a grid; finer ones take the scales as they are."""
-    prior = making.prior
-    grid = _grid(making, setting, scales, level)
-    columns = np.column_stack([setting.residual, setting.gradient])
-    raw = grid.sums(setting.x, 1 / setting.noise_var, columns)
-
-    def white(own: Scales) -> tuple[Sums, Array]:
-        root, _ = jittered_cholesky(grid.covariance(own.sd, own.lengthscale, prior.nu))
-        return Sums(root.T @ raw.functions @ root, root.T @ raw.mixed, raw.own), root
-
-    own = scales if level else refined(prior, scales, lambda one: _deviance(white(one)[0]), LEAST_A_LENGTH * grid.step)
-    sums, root = white(own)
-    return Part(
-        sums,
-        GridGP(prior.nu, own, setting.unit, grid),
-        lambda coefficients: coefficients @ root.T,
-        lambda x: grid.at(x, np.ascontiguousarray(root.T)).T,
-    )
-
-
-def _grid(making: _Making, setting: Setting, scales: Scales, level: int) -> Grid:
-    d, most = len(scales.lengthscale), making.most
-    bounds = making.problem.domain.bounds(d)
-    lower, upper = np.minimum(bounds[0], setting.x.min(axis=0)), np.maximum(bounds[1], setting.x.max(axis=0))
-    upper = np.where(upper > lower, upper, lower + 1.0)
-    fewest = np.where(scales.lengthscale < STRAIGHT * (upper - lower), *FEWEST_CELLS)
-    step = np.minimum(scales.lengthscale / A_LENGTH[making.prior.nu], (upper - lower) / fewest)
-    size, limit = 2.0 ** (level / d), most if level else most / 2
-    grid = Grid.over(lower, upper, step / size)
-    while grid.size > limit:
-        step = step * 1.05
-        grid = Grid.over(lower, upper, step / size)
-    short = np.flatnonzero(grid.step > scales.lengthscale / LEAST_A_LENGTH)
-    if len(short):
-        needed = Grid.over(lower, upper, scales.lengthscale / LEAST_A_LENGTH).size
-        raise InputError(
-            f"the bias has length-scales of {', '.join(f'{one:.3g}' for one in scales.lengthscale)} in a domain of "
-            f"{', '.join(f'{one:.3g}' for one in upper - lower)}: a grid for it would need {needed} points or more, at "
-            f"most {most} are taken; give a longer lengthscale, oc.bias.GP(lengthscale=...), or take bart"
-        )
-    return grid
-
-
-def _inducing_part(making: _Making, setting: Setting, scales: Scales, level: int) -> Part:
-    """Values at inducing points; of every level all are among those of the next."""
-    prior = making.prior
-    count = min(INDUCING // 2 * 2**level, INDUCING, making.most)
-    chosen = setting.x[spread_points(setting.x, scales.lengthscale, count)]
-    sampler = InducingGP(prior.nu, scales, setting.unit, chosen)
-    columns = np.column_stack([setting.residual, setting.gradient])
-    sums = sampler.process.sums(setting.x, 1 / setting.noise_var, columns)
-    return Part(
-        sums, sampler, lambda coefficients: coefficients, sampler.process.functions, sampler.process.unsaid_covariance
-    )
-
-
-def _deviance(sums: Sums) -> float:
-    """-2 log restricted likelihood, up to a constant: log |H| + log |B| + z'P z, H = I + Phi'Phi."""
-    H = sums.functions + np.eye(len(sums.functions))
-    lower = cholesky(H, lower=True)
-    half = solve_triangular(lower, sums.mixed, lower=True)
-    left = sums.own - half.T @ half
-    pull, information = left[1:, 0], left[1:, 1:]
-    quadratic = left[0, 0] - pull @ np.linalg.lstsq(information, pull, rcond=None)[0]
-    return float(2 * np.log(np.diag(lower)).sum() + np.linalg.slogdet(information)[1] + quadratic)
-
-
-def _design(problem: Problem, linear: Linear, parts: list[Part], nodes: BiasNodes) -> Design:
+def _design(linear: Linear, parts: list[Part], nodes: BiasNodes) -> Design:
     unit = linear.unit
-    at_nodes = np.concatenate([_at_nodes(parts, nodes), _unsaid(problem, linear, parts)], axis=2)
+    at_nodes = _at_nodes(parts, nodes)
+    M = at_nodes.shape[2]
+    if any(part.unsaid is not None for part in parts):
+        # rho, in the gradients' units, has their functions at the nodes, and none at the data
+        at_nodes = np.concatenate([at_nodes, linear.at_nodes * unit], axis=2)
     taken = linear.coefficients @ at_nodes.reshape(-1, at_nodes.shape[2])
     own = np.sum([part.sums.own for part in parts], axis=0)
     GG, Gz, zz = own[1:, 1:], own[1:, 0], float(own[0, 0])
     p, R = len(unit), at_nodes.shape[2]
-    known = block_diag(*(part.sums.functions for part in parts))
-    # what is unsaid has no functions at the data
     FF, GF, Fz = np.zeros((R, R)), np.zeros((p, R)), np.zeros(R)
-    FF[: len(known), : len(known)] = known
-    GF[:, : len(known)] = np.concatenate([part.sums.mixed[:, 1:].T for part in parts], axis=1)
-    Fz[: len(known)] = np.concatenate([part.sums.mixed[:, 0] for part in parts])
-    data = np.empty((p + len(Fz), p + len(Fz)))
+    FF[:M, :M] = block_diag(*(part.sums.functions for part in parts))
+    GF[:, :M] = np.concatenate([part.sums.mixed[:, 1:].T for part in parts], axis=1)
+    Fz[:M] = np.concatenate([part.sums.mixed[:, 0] for part in parts])
+    data = np.empty((p + R, p + R))
     cross = GF - GG @ taken
     data[:p, :p] = GG * np.outer(unit, unit)
     data[:p, p:] = unit[:, None] * cross
@@ -236,10 +121,14 @@ def _design(problem: Problem, linear: Linear, parts: list[Part], nodes: BiasNode
     pull = np.concatenate([unit * Gz, Fz - taken.T @ Gz])
     H = data.copy()
     H[:p, :p] += linear.precision * np.outer(unit, unit)
-    H[np.arange(p, len(H)), np.arange(p, len(H))] += 1.0
-    lower = cholesky(H, lower=True)
+    H[np.arange(p, p + M), np.arange(p, p + M)] += 1.0
     information = pull.copy()
     information[:p] += linear.pull * unit
+    if M < R:
+        rows, values = _unsaid(parts, unit, np.diag(GG), taken[:, :M])
+        H += rows.T @ rows
+        information += rows.T @ values
+    lower = cholesky(H, lower=True)
     mean = cho_solve((lower, True), information)
     return Design(parts, nodes, at_nodes, unit, taken, (data, pull, zz), lower, mean)
 
@@ -256,15 +145,27 @@ def _at_nodes(parts: list[Part], nodes: BiasNodes) -> Array:
     return whole
 
 
-def _unsaid(problem: Problem, linear: Linear, parts: list[Part]) -> Array:
-    """Functions at the nodes that only lambda(b) sees, (m, q, p): G R, with R R' the covariance of what is unsaid."""
-    nodes, m, q, p = problem.rule.nodes, *linear.at_nodes.shape
-    cov = np.zeros((p, p))
-    for k, part in enumerate(parts):
-        if part.unsaid is not None:
-            own = linear.coefficients.reshape(p, m, q)[:, :, k]
-            cov += own @ part.unsaid(nodes) @ own.T
-    return linear.at_nodes @ matrix_root(cov).T if cov.any() else np.zeros((m, q, 0))
+def _unsaid(parts: list[Part], unit: Array, squares: Array, taken: Array) -> tuple[Array, Array]:
+    """E (p, p + R) and v (p,): E (u, w, rho) ~ N(v, I) is what is known of rho, beta = u - lambda(Phi) w - rho put in.
+
+    ``squares`` (p,) are those of the gradients over the data, ``taken`` (p, M) is lambda(Phi).
+    """
+    p, own = len(unit), [part.unsaid for part in parts if part.unsaid is not None]
+    pull = np.sum([one.pull for one in own], axis=0)
+    along = np.sum([one.along for one in own], axis=0)
+    cov = np.sum([one.cov for one in own], axis=0)
+    with_functions = np.hstack(
+        [
+            np.zeros((p, len(part.sums.functions))) if part.unsaid is None else part.unsaid.with_functions
+            for part in parts
+        ]
+    )
+    by_gradient = along * unit / unit[:, None]
+    rows = np.hstack([by_gradient, (with_functions - along @ taken) / unit[:, None], np.eye(p) - by_gradient])
+    values, vectors = np.linalg.eigh(cov / np.outer(unit, unit))
+    var = np.maximum(values, 0.0) + LEAST_SHARE / np.max(squares * unit**2)
+    white = vectors.T / np.sqrt(var)[:, None]
+    return white @ rows, white @ (pull / unit)
 
 
 def _with_enough_nodes(
@@ -276,7 +177,7 @@ def _with_enough_nodes(
         nodes = bias_nodes(problem, count)
         if nodes.rule is None:
             return design, None
-        finer = _design(problem, linear, design.parts, nodes)
+        finer = _design(linear, design.parts, nodes)
         moved = finer.moved_from(design)
         design = finer
         if moved < MOVE_LIMITS[0]:
@@ -306,5 +207,6 @@ def _drawn(problem: Problem, plan: Plan, linear: Linear, design: Design) -> Regr
         list[BiasSampler](samplers),
         linear.log_prior(moved),
         {},
+        together=MANY_TOGETHER if any(part.unsaid is not None for part in design.parts) else TOGETHER,
         square=zz - 2 * drawn @ pull + np.einsum("si,ij,sj->s", drawn, data, drawn, optimize=True),
     )

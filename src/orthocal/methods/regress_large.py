@@ -1,7 +1,7 @@
 """Draws of the real process for a Gaussian-process bias and many data: after one pass nothing grows with them.
 
 In one input Matern processes are Markov, and the draws are exact. In several, b = Phi w with w ~ N(0, I): values on a
-grid (two and three inputs), or at inducing points. Then (theta, w) is Gaussian, as in ``regress.GaussianDesign``:
+grid (few inputs), or at inducing points. Then (theta, w) is Gaussian, as in ``regress.GaussianDesign``:
 
     y - f(theta_tilde) = G u + (Phi - G lambda(Phi)) w + e,   u = theta - theta_tilde ~ its Gaussian prior, or flat
 """
@@ -41,7 +41,9 @@ def wanted(prior: object, problem: Problem) -> bool:
     """Whether the bias is a Gaussian process that is to be computed in one pass."""
     if not isinstance(prior, GP) or problem.data.without_inputs:
         return False
-    return prior.form == "large" or (prior.form == "auto" and problem.data.n > LARGE)
+    # with noise that is correlated between rows there is one matrix of all rows anyway; with labels it is the only form
+    alone = problem.noise.rows is None and not problem.data.labels
+    return prior.form == "large" or (prior.form == "auto" and problem.data.n > LARGE and alone)
 
 
 def large_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear) -> Regressed:
@@ -63,6 +65,11 @@ def large_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear) -> Regr
 
 def _refuse(problem: Problem, prior: GP) -> None:
     n, noise = problem.data.n, problem.noise
+    if problem.data.labels:
+        raise InputError(
+            f"x has categorical inputs, {', '.join(one.name for one in problem.data.labels.each)}: "
+            'oc.bias.GP(form="large") is for numbers alone; take form="dense", or bart'
+        )
     if prior.sampled:
         raise InputError(
             f"hyperparameters are sampled with at most 1000 distinct points, there are {n}: of so many data they are "
@@ -72,6 +79,10 @@ def _refuse(problem: Problem, prior: GP) -> None:
         raise InputError(
             f'noise_cov="sample" is for at most {LARGE} distinct points with a Gaussian process, there are {n}: of so '
             'many data the noise is well known, take "estimate"'
+        )
+    if noise.rows is not None:
+        raise InputError(
+            'noise that is correlated between rows needs a Gaussian process in its form="dense", or "auto"'
         )
     if noise.coupled:
         raise InputError(

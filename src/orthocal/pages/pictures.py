@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import zlib
 from typing import NamedTuple
 
 import matplotlib as mpl
@@ -23,7 +24,15 @@ class Picture(NamedTuple):
 
 def picture(title: str, caption: str, figure: Figure) -> Picture:
     """A figure with its heading and what it shows."""
-    return Picture(title, caption, inline_svg(figure, prefix=title.lower().replace(" ", "-")))
+    return Picture(title, caption, inline_svg(figure, _prefix(title)))
+
+
+def _prefix(title: str) -> str:
+    """A title as the beginning of ids: names of the user's in it may hold anything."""
+    plain = title.lower().replace(" ", "-")
+    if re.fullmatch("[a-z0-9-]+", plain):
+        return plain
+    return f"{re.sub('[^a-z0-9]+', '-', plain)}-{zlib.crc32(title.encode()):x}"
 
 
 def inline_svg(figure: Figure, prefix: str) -> Markup:

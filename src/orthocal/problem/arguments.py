@@ -7,20 +7,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array, BoolArray, as_columns, as_floats, checked_names, is_positive_definite, is_symmetric
+from ..arrays import Array, as_columns, as_floats, checked_names, is_positive_definite, is_symmetric
 from ..errors import InputError
+from .correlated_noise import PartlyGiven, given_noise
 from .data import FieldData
 from .domain import Box
 from .emulator import EmulatorLike
 from .noise import Noise, known_noise, noise_from_errors
-from .noise_kinds import AskedNoise, GroupNoise, is_sampled
+from .noise_kinds import AskedNoise, CorrelatedNoise, GroupNoise, is_sampled
 from .parameters import Parameters
 
 
 def checked_noise(
-    noise_cov: ArrayLike | Noise | AskedNoise, y_err: ArrayLike | None, observed: BoolArray
-) -> Noise | AskedNoise | str:
+    noise_cov: ArrayLike | Noise | AskedNoise, y_err: ArrayLike | None, data: FieldData
+) -> Noise | AskedNoise | PartlyGiven | str:
     """The noise where it is given, or how to find it."""
+    observed = data.observed
+    if isinstance(noise_cov, CorrelatedNoise):
+        return given_noise(noise_cov, y_err, data)
     if y_err is not None:
         if not isinstance(noise_cov, str) or noise_cov != "estimate":
             raise InputError("noise_cov and y_err both give the noise: leave one of them out")

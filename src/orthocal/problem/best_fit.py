@@ -16,7 +16,7 @@ from ..arrays import Array, BoolArray, IntArray, matrix_root, repeated_rows
 from ..errors import NonFiniteError
 from .noise import observed_precision
 from .parameters import Parameters
-from .simulator import BoundSimulator
+from .side_by_side import Asked
 
 #: a difference of the criterion that the prior alone makes counts as a standard error: four of them are odds of twenty
 ODDS = 1.5
@@ -52,7 +52,7 @@ class Criterion:
         Whether the prior counts; otherwise the criterion is n loss / noise.
     """
 
-    simulator: BoundSimulator
+    simulator: Asked
     parameters: Parameters
     x: Array
     y: Array
@@ -63,9 +63,7 @@ class Criterion:
     with_prior: bool = True
 
     @classmethod
-    def of(
-        cls, simulator: BoundSimulator, parameters: Parameters, x: Array, y: Array, weight: Array, noise: float
-    ) -> Criterion:
+    def of(cls, simulator: Asked, parameters: Parameters, x: Array, y: Array, weight: Array, noise: float) -> Criterion:
         """For weights n v_i W, (n, q, q) or (q, q), and the noise of the loss."""
         complete, scatter, scale = np.where(np.isnan(y), 0.0, y), np.empty(0), noise / len(y)
         repeats = repeated_rows(x)
@@ -83,6 +81,10 @@ class Criterion:
         """The same from some of the rows, which stand for all."""
         more = len(self.y) / len(rows)
         return replace(self, x=self.x[rows], y=self.y[rows], root=np.sqrt(more) * self.root[rows])
+
+    def asking(self, simulator: Asked) -> Criterion:
+        """The same with another simulator."""
+        return replace(self, simulator=simulator)
 
     def without_prior(self) -> Criterion:
         """The loss alone, in the same unit."""
@@ -125,7 +127,10 @@ class Criterion:
         return np.concatenate([left, self.parameters.prior_root(theta)]) if self.prior_matters else left
 
     def jacobian(self, theta: Array) -> Array:
-        gradient = self.simulator.gradient(self.x, theta)
+        return self.slopes(theta, self.simulator.gradient(self.x, theta))
+
+    def slopes(self, theta: Array, gradient: Array) -> Array:
+        """The same from the simulator's gradient there, (n, q, p)."""
         slope = -np.einsum("nkl,nlp->nkp", self.root, gradient).reshape(self.y.size, -1)
         slope = np.vstack([slope, np.zeros((len(self.scatter), slope.shape[1]))])
         return np.vstack([slope, self.parameters.prior_root_slope(theta)]) if self.prior_matters else slope

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array, BoolArray, IntArray, Names, as_columns, as_floats, checked_names, refuse_extreme
 from ..errors import InputError
+from .labels import NO_LABELS, Categorical, LabelColumns, label_text, labelled_columns, labelled_inputs
 from .transforms import Chosen, Transforms, check_outcomes, chosen_transforms
 
 
@@ -68,6 +69,8 @@ class FieldData:
         Which rows belong together, where the user said so.
     without_inputs
         Whether the outcomes have no inputs: then ``x`` is zero, see ``problem/outputs.py``.
+    labels
+        Which columns of ``x`` hold labels, and what their numbers stand for, see ``problem/labels.py``.
     """
 
     x: Array
@@ -79,6 +82,7 @@ class FieldData:
     groups: Groups | None = None
     transforms: Transforms = field(default_factory=Transforms)
     without_inputs: bool = False
+    labels: LabelColumns = NO_LABELS
 
     @cached_property
     def observed(self) -> BoolArray:
@@ -111,9 +115,10 @@ def field_data(
     outcome_names: Names,
     groups: ArrayLike | Groups | None = None,
     without_inputs: bool = False,
+    categorical: Categorical | LabelColumns = None,
 ) -> FieldData:
     """Check the field data; names come from pandas objects where none are given."""
-    inputs, outcomes = as_columns(x, "x"), as_columns(y, "y")
+    (inputs, inputs_named, labels), outcomes = labelled_inputs(x, input_names, categorical), as_columns(y, "y")
     if len(inputs) != len(outcomes):
         raise InputError(f"x has {len(inputs)} rows but y has {len(outcomes)}: give one row a field observation")
     if inputs.size == 0 or outcomes.size == 0:
@@ -129,7 +134,6 @@ def field_data(
         # an output without inputs that was not measured is one to predict
         if not column.any() and not without_inputs:
             raise InputError(f"outcome {name!r} has no observation, all its cells are NaN: leave it out")
-    inputs_named = checked_names(input_names, inputs.shape[1], "input_names", "x", x)
     refuse_extreme(inputs, inputs_named, "input")
     refuse_extreme(outcomes, names, "outcome")
     return FieldData(
@@ -141,6 +145,7 @@ def field_data(
         groups=groups if groups is None or isinstance(groups, Groups) else row_groups(groups, len(inputs)),
         native_y=outcomes,
         without_inputs=without_inputs,
+        labels=labels,
     )
 
 
@@ -159,7 +164,7 @@ def row_groups(labels: ArrayLike, n: int, name: str | None = None) -> Groups:
         raise InputError(
             f"groups has no label in {len(missing)} of {n} rows, the first is row {missing[0]}: give every row one"
         )
-    texts = tuple(_label(value) for value in distinct)
+    texts = tuple(label_text(value) for value in distinct)
     if len(set(texts)) < len(texts):
         raise InputError(f"groups has labels that read the same, {', '.join(sorted(texts)[:6])}: give text or numbers")
     own = checked_names(name, 1, "groups", "group", labels)[0]
@@ -177,23 +182,25 @@ def chosen_groups(data: FieldData, groups: ArrayLike | str | None) -> Groups:
         if groups not in data.input_names:
             known = ", ".join((*data.input_names, *(() if own is None else (own.name,))))
             raise InputError(f"there are no groups {groups!r}: give labels (n,), or one of {known}")
-        return row_groups(data.x[:, data.input_names.index(groups)], data.n, groups)
+        column = data.input_names.index(groups)
+        labels, values = data.labels.of(column), data.x[:, column]
+        return row_groups(values if labels is None else [labels.text(value) for value in values], data.n, groups)
     return row_groups(groups, data.n)
 
 
-def _label(value: object) -> str:
-    """A label as text; numbers without the digits that are rounding."""
-    return f"{value:.10g}" if isinstance(value, float | np.floating) else str(value)
+def new_inputs(x_new: ArrayLike, input_names: tuple[str, ...], labels: LabelColumns = NO_LABELS) -> Array:
+    """Inputs for a prediction: (m, d), finite. A pandas table is read by the names of its columns.
 
-
-def new_inputs(x_new: ArrayLike, input_names: tuple[str, ...]) -> Array:
-    """Inputs for a prediction: (m, d), finite. A pandas table is read by the names of its columns."""
+    Categorical inputs are labels, or the numbers that these have in x.
+    """
     d = len(input_names)
     if isinstance(x_new, pd.DataFrame) and set(map(str, x_new.columns)) >= set(input_names):
         x_new = x_new.rename(columns=str)[list(input_names)]
     elif isinstance(x_new, pd.DataFrame) and d > 1:
         raise InputError(f"x_new has the columns {list(x_new.columns)}: give {list(input_names)}")
-    if d == 1:
+    if labels:
+        inputs = labelled_columns(x_new, labels, d, "x_new")
+    elif d == 1:
         inputs = as_columns(x_new, "x_new") if np.ndim(x_new) else as_floats(x_new, "x_new").reshape(1, 1)
     else:
         inputs = np.atleast_2d(as_floats(x_new, "x_new"))

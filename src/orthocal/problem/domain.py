@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from scipy.stats import qmc
 
-from ..arrays import Array, as_columns, as_floats, unique_rows
+from ..arrays import Array, as_floats, unique_rows
 from ..errors import InputError
 from .cells import cell_volumes
+from .labels import labelled_inputs
 
 #: Gauss–Legendre nodes a dimension for one input and for two. The paper has 15: enough for smooth functions, but with
 #: 15 in one input the posterior of theta with a sum of trees is up to twice as wide as it should be, with 40 up to a
@@ -156,11 +157,12 @@ class Box:
 class Points:
     """Any measure, given as ``nodes`` (m, d) and non-negative ``weights`` (m,), for instance bins and areas.
 
-    The weights are scaled to sum to one; without them all nodes weigh the same.
+    The weights are scaled to sum to one; without them all nodes weigh the same. Where inputs are categorical, so are
+    the same columns of the nodes.
     """
 
     def __init__(self, nodes: ArrayLike, weights: ArrayLike | None = None) -> None:
-        self.nodes = as_columns(nodes, "nodes")
+        self.nodes, _, self.labels = labelled_inputs(nodes, None, None, "nodes")
         count = len(self.nodes)
         self.weights = np.ones(count) if weights is None else as_floats(weights, "weights")
         if self.weights.shape != (count,):

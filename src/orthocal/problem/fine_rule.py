@@ -93,6 +93,13 @@ class FineRule:
             tensor = np.moveaxis(np.tensordot(own, tensor, axes=(1, axis)), 0, axis)
         return np.asarray(tensor.reshape(*lead, -1, q))
 
+    def up(self, functional: Array) -> Array:
+        """A functional of values at the box's nodes (p, m, q) as one of those at the fine nodes, (p, M, q)."""
+        tensor = functional.reshape(len(functional), *(own.shape[0] for own in self.maps), -1)
+        for axis, own in enumerate(self.maps, start=1):
+            tensor = np.moveaxis(np.tensordot(own, tensor, axes=(0, axis)), 0, axis)
+        return np.asarray(tensor.reshape(len(functional), -1, functional.shape[2]))
+
     def missed_square(self, values: Array) -> Array:
         """∫ (b - b_r)² dP_x, (..., q): what the square of b has beyond that of its values at the box's nodes."""
         return _missed(values, self.weights, self.down(values), self.coarse_weights)
@@ -126,6 +133,23 @@ class SobolRule:
         few, many = (self._coefficients(values, count) for count in (self.coarse, len(self.nodes)))
         moved = np.einsum("mkp,...p->...mk", self.gradient[: self.coarse], many - few)
         return np.asarray(values[..., : self.coarse, :] + moved)
+
+    def up(self, functional: Array) -> Array:
+        """A functional of values at the first m nodes (p, m, q) as one of those at all, (p, M, q)."""
+        along = np.einsum("amk,mkp->ap", functional, self.gradient[: self.coarse])
+        many, few = (self._image(count) for count in (len(self.nodes), self.coarse))
+        found = np.einsum("ap,pmk->amk", along, many)
+        found[:, : self.coarse] += functional - np.einsum("ap,pmk->amk", along, few)
+        return np.asarray(found)
+
+    def _image(self, count: int) -> Array:
+        """What takes values at the first ``count`` nodes to lambda over them, (p, m, q)."""
+        G = self.gradient[:count]
+        image = G.swapaxes(1, 2) @ self.metric
+        gram = np.einsum("mpk,mkr->pr", image, G)
+        return np.asarray(np.linalg.solve(gram, image.transpose(1, 0, 2).reshape(len(gram), -1))).reshape(
+            len(gram), count, -1
+        )
 
     def _coefficients(self, values: Array, count: int) -> Array:
         """lambda over the first ``count`` nodes, (..., p)."""

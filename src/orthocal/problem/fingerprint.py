@@ -26,8 +26,12 @@ def fingerprint(problem: Problem) -> dict[str, str]:
     data, parameters, noise = problem.data, problem.parameters, problem._own_noise
     theta = parameters.starts(PROBES)
     groups = None if data.groups is None else (data.groups.labels, data.groups.codes.tolist())
-    names = (data.input_names, data.outcome_names, groups, data.transforms.names)
+    names: tuple[object, ...] = (data.input_names, data.outcome_names, groups, data.transforms.names)
+    if data.labels:
+        names = (*names, data.labels.written())
     errors = [np.array([]) if one is None else one for one in (noise.by_point, noise.groups, problem._x_err)]
+    # of noise that is independent the digest is what it always was
+    errors += [] if noise.rows is None else [noise.rows.matrix]
     prior = [theta, parameters.log_prior(theta), parameters.lower, parameters.upper]
     calls = [_called(problem, one) for one in theta[:CALLS]]
     # what gives something else each time cannot be known again

@@ -58,6 +58,9 @@ def checked_x_err(x_err: ArrayLike | None, data: FieldData, noise: object) -> Ar
         return None
     given = as_floats(x_err, "x_err")
     n, d = data.x.shape
+    if given.ndim == 0 and data.labels:
+        # a label has no error of this kind: one number is that of the numeric inputs
+        given = np.where(np.isin(np.arange(d), data.labels.columns), 0.0, given)
     if given.ndim == 1 and d == 1 and len(given) == n:
         given = given[:, None]
     if given.shape not in ((), (d,), (n, d)):
@@ -71,6 +74,9 @@ def checked_x_err(x_err: ArrayLike | None, data: FieldData, noise: object) -> Ar
         )
     if not given.any():
         return None
+    for one in data.labels.each:
+        if given[..., one.column].any():
+            raise InputError(f"x_err has a standard deviation of {one.name}, which holds labels: give 0 there")
     if not isinstance(noise, Noise) or noise.source is not NoiseSource.KNOWN:
         raise InputError(
             "x_err needs noise that is given: noise that is estimated or sampled comes from the scatter of y, which "

@@ -8,6 +8,7 @@ wherever they came to.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ from ..regression.gaussian_process import sample_of_points
 from .best_fit import Criterion, Descent
 from .edges import along_edge
 from .parameters import Parameters
+from .side_by_side import Asked, SideBySide
+from .simulator import BoundSimulator
 from .valleys import without_equals
 
 #: two minima closer than this share of the prior's spread are one
@@ -62,12 +65,7 @@ def find_minima(criterion: Criterion, starts: Array) -> tuple[Minimum, ...]:
     """
     parameters, n = criterion.parameters, len(criterion.y)
     rough = criterion if n <= ROUGH_ROWS else criterion.of_rows(sample_of_points(n, ROUGH_ROWS))
-    began = _working_starts(rough, starts)
-    places = list[Descent]()
-    for one in progress_bar(began, "best fit"):
-        places.append(rough.descend(one.theta, *ROUGH, known=one.residual))
-        if parameters.p > MANY and len(places) == ALIKE and _alike(places, parameters):
-            break
+    places = _rough_descents(rough, _working_starts(rough, starts))
     ends: list[Descent] = []
     followed: list[Descent] = []
     for place in sorted(places, key=lambda one: one.value):
@@ -102,6 +100,39 @@ def least_squares_minima(criterion: Criterion, minima: tuple[Minimum, ...], most
     return tuple(Minimum(end.theta, alone.loss(end.theta), end.finished) for end in ordered)
 
 
+def _rough_descents(criterion: Criterion, began: list[_Start]) -> list[Descent]:
+    """Where the starts lead, roughly."""
+    if isinstance(criterion.simulator, BoundSimulator) and criterion.simulator.many_at_a_time:
+        return _descents_together(criterion, criterion.simulator, began)
+    places = list[Descent]()
+    for one in progress_bar(began, "best fit"):
+        places.append(criterion.descend(one.theta, *ROUGH, known=one.residual))
+        if _enough(places, criterion.parameters):
+            break
+    return places
+
+
+def _descents_together(criterion: Criterion, simulator: BoundSimulator, began: list[_Start]) -> list[Descent]:
+    """The same where the simulator takes many theta at a time: the starts go down side by side."""
+
+    def descent(start: _Start) -> Callable[[Asked], Descent]:
+        return lambda asked: criterion.asking(asked).descend(start.theta, *ROUGH, known=start.residual)
+
+    places = list[Descent]()
+    # as many as may be enough, then the others
+    first = ALIKE if criterion.parameters.p > MANY else len(began)
+    for part in (began[:first], began[first:]):
+        ends = dict(progress_bar(SideBySide(simulator, [descent(one) for one in part]), "best fit"))
+        places += [ends[number] for number in range(len(part))]
+        if _enough(places, criterion.parameters):
+            break
+    return places
+
+
+def _enough(places: list[Descent], parameters: Parameters) -> bool:
+    return parameters.p > MANY and len(places) == ALIKE and _alike(places, parameters)
+
+
 class _Start(NamedTuple):
     """Where a descent begins, and the residual there: the simulator need not be called for it again."""
 
@@ -112,16 +143,7 @@ class _Start(NamedTuple):
 def _working_starts(criterion: Criterion, starts: Array) -> list[_Start]:
     """The starts; those where the simulator fails come nearer to one where it works."""
     parameters = criterion.parameters
-    failure: SimulatorError | None = None
-    working: list[_Start] = []
-    failing: list[Array] = []
-    for start in starts:
-        try:
-            model = criterion.simulator.required(criterion.x, start)
-            working.append(_Start(start, criterion.residual(start, model)))
-        except NonFiniteError as error:
-            failing.append(start)
-            failure = failure or error
+    working, failing, failure = _tried(criterion, starts)
     if failing and not working:
         more = (_start(criterion, one) for one in parameters.starts(MORE_STARTS))
         working = list(islice((start for start in more if start is not None), len(starts)))
@@ -137,6 +159,38 @@ def _working_starts(criterion: Criterion, starts: Array) -> list[_Start]:
                 working.append(start)
                 break
     return working
+
+
+def _tried(criterion: Criterion, starts: Array) -> tuple[list[_Start], list[Array], SimulatorError | None]:
+    """The starts where the simulator works, those where it fails, and how it fails at the first of these."""
+    failure: SimulatorError | None = None
+    working: list[_Start] = []
+    failing: list[Array] = []
+    for start, model in _models(criterion, starts):
+        if isinstance(model, NonFiniteError):
+            failing.append(start)
+            failure = failure or model
+        else:
+            working.append(_Start(start, criterion.residual(start, model)))
+    return working, failing, failure
+
+
+def _models(criterion: Criterion, starts: Array) -> Iterator[tuple[Array, Array | NonFiniteError]]:
+    """Every start with the simulator there, or how it fails."""
+    simulator = criterion.simulator
+    assert isinstance(simulator, BoundSimulator)
+    rest = starts
+    for number, start in enumerate(starts):
+        # the first that works finds out what the simulator takes; then all others go together
+        if simulator.many_at_a_time and number and simulator.works:
+            break
+        rest = starts[number + 1 :]
+        try:
+            yield start, simulator.required(criterion.x, start)
+        except NonFiniteError as error:
+            yield start, error
+    for start, model in zip(rest, simulator.batch(criterion.x, rest), strict=True):
+        yield start, model if np.isfinite(model).all() else NonFiniteError(simulator.failure or "the simulator fails")
 
 
 def _start(criterion: Criterion, theta: Array) -> _Start | None:

@@ -27,11 +27,13 @@ from ..arrays import (
     as_floats,
     is_positive_definite,
     is_symmetric,
+    matrix_root,
     refuse_extreme,
     unique_rows,
 )
 from ..errors import InputError
 from ..findings import Finding
+from .row_correlation import RowCorrelation, checked_correlation, joint_precision, whole_covariance
 
 #: a smaller share of a matrix's diagonal is rounding
 ROUNDING = 1e-12
@@ -68,6 +70,8 @@ class Noise:
         neighbours.
     groups
         The group of each row, (n,), where each group's covariance is sampled by itself.
+    rows
+        How the errors of different rows are correlated, where they are; all else here is said of single rows.
     """
 
     cov: Array
@@ -78,6 +82,7 @@ class Noise:
     remarks: tuple[Finding, ...] = ()
     smooth: bool = False
     groups: IntArray | None = None
+    rows: RowCorrelation | None = None
 
     @cached_property
     def whitener(self) -> Array:
@@ -107,6 +112,48 @@ class Noise:
         return np.where(np.abs(whole) > ROUNDING * size[:, :, None] * size[:, None, :], whole, 0.0)
 
     @cached_property
+    def joint_precision(self) -> Array:
+        """What all rows together say about the whitened outcomes, (n, q, n, q), where their errors are correlated."""
+        assert self.rows is not None
+        own = joint_precision(self.rows, self.cov, self.by_point, self.observed)
+        back = self.unwhitener
+        return np.asarray(np.einsum("ak,iajb,bl->ikjl", back, own, back, optimize=True))
+
+    def weighed(self, values: Array) -> Array:
+        """P v for whitened values (n, q, ...)."""
+        if self.rows is None:
+            return np.asarray(np.einsum("nkl,nl...->nk...", self.precision, values))
+        size = self.observed.size
+        return np.asarray(self.joint_precision.reshape(size, size) @ values.reshape(size, -1)).reshape(values.shape)
+
+    @cached_property
+    def _root(self) -> Array:
+        size = self.observed.size
+        return matrix_root(self.precision if self.rows is None else self.joint_precision.reshape(size, size))
+
+    def rooted(self, values: Array) -> Array:
+        """M v with M'M = P, for whitened values (n, q, u)."""
+        if self.rows is None:
+            return np.asarray(np.einsum("nkl,nlu->nku", self._root, values))
+        return np.asarray(self._root @ values.reshape(self.observed.size, -1)).reshape(values.shape)
+
+    def squares(self, left: Array) -> Array:
+        """v'P v for whitened values (c, n, q) of each chain, (c,)."""
+        if self.rows is None:
+            return np.asarray(np.einsum("cnk,nkl,cnl->c", left, self.precision, left, optimize=True))
+        moved = np.moveaxis(left, 0, -1)
+        return np.asarray(np.sum(moved * self.weighed(moved), axis=(0, 1)))
+
+    @property
+    def rest(self) -> Noise:
+        """What is left of it when the part that is correlated between rows is known."""
+        if self.rows is None:
+            return self
+        own = self.cov if self.by_point is None else self.by_point
+        each = np.broadcast_to(self.rows.independent_share * own, (*self.observed.shape, len(self.cov)))
+        return replace(self, by_point=each, rows=None)
+
+    @cached_property
     def coupled(self) -> bool:
         """Whether some row mixes the whitened outcomes."""
         return bool((self.precision[:, ~np.eye(len(self.cov), dtype=bool)]).any())
@@ -126,14 +173,28 @@ class Noise:
         """That of outcome k alone."""
         by_point = None if self.by_point is None else self.by_point[:, k : k + 1, k : k + 1]
         cov, observed = self.cov[k : k + 1, k : k + 1], self.observed[:, k : k + 1]
-        return Noise(cov, observed, self.source, by_point, groups=self.groups)
+        return Noise(cov, observed, self.source, by_point, groups=self.groups, rows=self.rows)
 
     def of_rows(self, rows: IntArray, observed: BoolArray) -> Noise:
         """That of some rows, of which other cells may be ``observed``."""
         by_point = None if self.by_point is None else self.by_point[rows]
         # groups without rows are gone
         groups = None if self.groups is None else np.unique(self.groups[rows], return_inverse=True)[1]
-        return replace(self, observed=observed, by_point=by_point, groups=groups)
+        between = None if self.rows is None else self.rows.of_rows(rows)
+        return replace(self, observed=observed, by_point=by_point, groups=groups, rows=between)
+
+    def with_added(self, added: Array) -> Noise:
+        """With independent errors of every row beside, of the covariances (n, q, q)."""
+        by_point = (self.cov if self.by_point is None else self.by_point) + added
+        if self.rows is None:
+            return replace(self, by_point=by_point)
+        if len(self.cov) > 1:
+            raise InputError(
+                f"noise that is correlated between rows goes with errors of x, or of an emulator, for one outcome, and "
+                f"y has {len(self.cov)}: leave x_err and emulator_error out, or take problem.outcome(k)"
+            )
+        share = 1 - added[:, 0, 0] / by_point[:, 0, 0]
+        return replace(self, by_point=by_point, rows=self.rows.with_shares(share))
 
 
 def observed_precision(cov: Array, observed: BoolArray) -> Array:
@@ -161,12 +222,12 @@ def _patterns(observed: BoolArray) -> Iterator[tuple[IntArray, BoolArray]]:
 
 
 def known_noise(noise_cov: ArrayLike, observed: BoolArray) -> Noise:
-    """Noise from the user's variance(s): a number, (q,), (q, q) or (n, q, q)."""
+    """Noise from the user's variance(s): a number, (q,), (q, q), (n, q, q), or (n, n) for one outcome."""
     n, q = observed.shape
-    given = as_floats(noise_cov, "noise_cov")
+    given = whole_covariance(noise_cov, n)
     if given.ndim == 3 and given.shape == (n, q, q):
         return _noise_by_point(given, observed)
-    if not np.isfinite(given).all():
+    if given.ndim < 2 and not np.isfinite(given).all():
         raise InputError("noise_cov must be finite")
     if given.ndim == 0:
         cov: Array = np.eye(q) * given
@@ -174,13 +235,23 @@ def known_noise(noise_cov: ArrayLike, observed: BoolArray) -> Noise:
         cov = np.diag(given)
     elif given.shape == (q, q):
         cov = given
+    elif given.ndim == 2 and q == 1 and given.shape[0] == given.shape[1]:
+        return noise_between_rows(given, observed)
+    elif given.shape == (n, n):
+        raise InputError(
+            f"noise_cov is {n} x {n}, the covariance between rows, but y has {q} outcomes: that is for one outcome; "
+            "give oc.CorrelatedNoise, the same correlation between rows for every outcome, or calibrate one at a time"
+        )
     else:
         given_as = " x ".join(map(str, given.shape))
         variances = "one variance" if q == 1 else f"a ({q}, {q}) matrix, {q} variances"
+        between = f"one between all rows ({n}, {n}), " if q == 1 else ""
         raise InputError(
             f"y has {q} outcome{'s' * (q > 1)} but noise_cov is {given_as}: give {variances}, "
-            f'one matrix a point ({n}, {q}, {q}), "estimate" or "sample"'
+            f'one matrix a point ({n}, {q}, {q}), {between}"estimate" or "sample"'
         )
+    if not np.isfinite(cov).all():
+        raise InputError("noise_cov must be finite")
     _check_covariance(cov, "noise_cov")
     return Noise(cov, observed, NoiseSource.KNOWN)
 
@@ -231,6 +302,14 @@ def _noise_by_point(given: Array, observed: BoolArray) -> Noise:
     # a mean of correlation matrices is one; where pairs are rarely seen together, their mean may be too strong
     typical = made_definite(np.where(np.eye(q) > 0, 1.0, correlation / pairs))
     return Noise(typical * np.outer(sd, sd), observed, NoiseSource.KNOWN, covs)
+
+
+def noise_between_rows(covariance: Array, observed: BoolArray) -> Noise:
+    """Noise of one outcome from the covariance of all rows' errors, (n, n)."""
+    variances, rows = checked_correlation(covariance, observed[:, 0])
+    if (variances == variances[0]).all():
+        return Noise(variances[:1, None], observed, NoiseSource.KNOWN, rows=rows)
+    return replace(_noise_by_point(variances[:, None, None], observed), rows=rows)
 
 
 def _plain(variances: Array) -> BoolArray:

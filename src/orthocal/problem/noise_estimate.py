@@ -16,7 +16,9 @@ from ..arrays import Array
 from ..errors import InputError
 from ..machine.threads import one_blas_thread
 from ..progress import progress_bar
+from .correlated_noise import PartlyGiven
 from .data import FieldData, chosen_groups
+from .line_estimate import estimated_line_noise
 from .noise import Noise, NoiseSource, made_definite
 from .noise_kinds import AskedNoise, GroupNoise, LowRankNoise, VaryingNoise, is_sampled
 from .noise_regression import Regression, regression
@@ -30,8 +32,10 @@ LEAST_OWN = 0.01
 
 
 @one_blas_thread()
-def found_noise(data: FieldData, span: Array, asked: AskedNoise | str) -> Noise:
+def found_noise(data: FieldData, span: Array, asked: AskedNoise | PartlyGiven | str) -> Noise:
     """The noise as it was asked for: estimated, or sampled around the estimate."""
+    if isinstance(asked, PartlyGiven):
+        return estimated_line_noise(data, span, asked)
     estimate = estimated_noise(data, span, None if isinstance(asked, str) else asked)
     if not is_sampled(asked):
         return estimate
@@ -73,7 +77,8 @@ def _variance_model(data: FieldData, asked: AskedNoise | None) -> VarianceModel 
     if isinstance(asked, GroupNoise):
         return GroupVariance(chosen_groups(data, asked.groups).codes)
     if isinstance(asked, VaryingNoise):
-        return SmoothVariance(data.x if asked.along == "x" else None)
+        numeric = data.labels.numeric(data.d)
+        return SmoothVariance(data.x[:, numeric] if asked.along == "x" else None)
     return None
 
 

@@ -1,9 +1,10 @@
-"""Kinds of noise that are estimated from the field data, as a user asks for them."""
+"""Kinds of noise as a user asks for them, beside numbers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from numbers import Real
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,8 +64,73 @@ class VaryingNoise:
             raise InputError(f'VaryingNoise(along={self.along!r}): give "x" or "mean"')
 
 
+@dataclass(frozen=True, eq=False)
+class CorrelatedNoise:
+    """Noise that is correlated along time, or another line, within each series, and independent between series.
+
+        Cov(e_i, e_j) = sd^2 [share k(|t_i - t_j| / length) + (1 - share) (i = j)]
+
+    For several outcomes the correlation is the same for each, beside their covariance: Cov(e_i, e_j) = C_ij Sigma_F.
+
+    Parameters
+    ----------
+    column
+        t: the name of an input of x, or positions (n,) of their own; None for the only input.
+    kind
+        ``"ar1"``, k = exp(-distance / length), so that even steps h have the correlation rho^1, rho^2, ... with
+        rho = exp(-h / length); ``"matern"``, a smoother one with ``nu`` 1.5 or 2.5.
+    length
+        In units of t; None to estimate it, from series that were measured at the same x, or with a ``prior``.
+    share
+        Of the variance that is correlated, at most 1; the rest is independent from row to row. None to estimate it.
+    groups
+        Which rows are one series: labels (n,), or the name of an input of x or of the problem's own ``groups``. None
+        for the problem's groups, or one series where it has none.
+    sd
+        Standard deviation, one or one an outcome, on the scale of a transform where there is one; None to estimate it,
+        or where ``y_err`` has it, or ``cov``.
+    cov
+        Sigma_F, (q, q), in place of ``sd``, where outcomes are correlated.
+    nu
+        Smoothness of ``"matern"``.
+    prior
+        Of the length that is estimated: a frozen ``scipy.stats`` distribution.
+    """
+
+    column: str | ArrayLike | None = None
+    kind: Literal["ar1", "matern"] = "ar1"
+    length: float | None = None
+    share: float | None = 1.0
+    groups: str | ArrayLike | None = None
+    sd: ArrayLike | None = None
+    cov: ArrayLike | None = None
+    nu: float = 1.5
+    prior: Any = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("ar1", "matern"):
+            raise InputError(f'CorrelatedNoise(kind={self.kind!r}): give "ar1" or "matern"')
+        if self.nu not in (1.5, 2.5):
+            raise InputError(f"CorrelatedNoise(nu={self.nu!r}): the smoothness of matern is 1.5 or 2.5; ar1 is 0.5")
+        if self.length is not None and not (isinstance(self.length, Real) and 0 < self.length < np.inf):
+            raise InputError(f"CorrelatedNoise(length={self.length!r}): give a positive number, or None to estimate it")
+        if self.share is not None and not (isinstance(self.share, Real) and 0 < self.share <= 1):
+            raise InputError(f"CorrelatedNoise(share={self.share!r}): give a number above 0, at most 1, or None")
+        if self.sd is not None and self.cov is not None:
+            raise InputError("CorrelatedNoise(sd=, cov=) both give the variances: leave one of them out")
+        if self.prior is not None and (self.length is not None or not hasattr(self.prior, "logpdf")):
+            raise InputError(
+                "CorrelatedNoise(prior=) is that of a length that is estimated: give a frozen scipy.stats distribution "
+                "and length=None"
+            )
+
+    @property
+    def smoothness(self) -> float:
+        return 0.5 if self.kind == "ar1" else self.nu
+
+
 #: what the noise may be asked to be, beside numbers and words
-AskedNoise = LowRankNoise | GroupNoise | VaryingNoise
+AskedNoise = LowRankNoise | GroupNoise | VaryingNoise | CorrelatedNoise
 
 
 def is_sampled(asked: object) -> bool:

@@ -27,6 +27,7 @@ from ..regression.gaussian_process import (
     sample_of_points,
 )
 from .data import FieldData
+from .labels import NO_LABELS, LabelColumns
 from .varying_variance import Scored, VarianceModel, scored
 
 #: smoothness of the regressions
@@ -107,6 +108,10 @@ class Regression(NamedTuple):
     pure: PureError | None
 
 
+#: rows a label, on average, from which on labels have levels of their own in the trend
+ROWS_A_LABEL = 5
+
+
 class _Series(NamedTuple):
     """Inputs (n, d) and values (n,) of an outcome, centred and scaled, and the rows that are looked at one by one."""
 
@@ -115,6 +120,7 @@ class _Series(NamedTuple):
     trend: Array
     span: Array
     seen: IntArray
+    labels: LabelColumns = NO_LABELS
 
     def size(self, relative: Array) -> float:
         """The sd of the values; outliers count as little as they say."""
@@ -141,11 +147,13 @@ class _Series(NamedTuple):
             shortest=shortest,
             size=self.size(relative),
             near=near,
+            labelled=self.labels.columns,
         )
 
     def precision(self, fit: Hyperparameters, relative: Array) -> Array:
         seen = self.seen
-        return residual_precision(self.x[seen], NU, fit, trend_of(self.x[seen]), relative[seen])
+        trend = trend_of(self.x[seen], self.labels)
+        return residual_precision(self.x[seen], NU, fit, trend, relative[seen], self.labels.columns)
 
     def mean(self, fit: Hyperparameters, relative: Array) -> Array:
         """What the regression predicts at every row, (n,)."""
@@ -154,7 +162,10 @@ class _Series(NamedTuple):
         # a few rows at a time: the matrix of all would not fit into memory
         parts = np.array_split(self.x, len(self.x) * len(seen) // BLOCK + 1)
         process = np.concatenate(
-            [fit.sd**2 * correlation(part, self.x[seen], fit.lengthscale, NU) @ left for part in parts]
+            [
+                fit.sd**2 * correlation(part, self.x[seen], fit.lengthscale, NU, self.labels.columns) @ left
+                for part in parts
+            ]
         )
         rest = self.z[seen] - process[seen] - fit.noise_var * relative[seen] * left
         return np.asarray(process + self.trend @ np.linalg.lstsq(self.trend[seen], rest, rcond=None)[0])
@@ -184,7 +195,8 @@ def regression(data: FieldData, k: int, span: Array, model: VarianceModel | None
     if n < d + 4:
         raise InputError(f"{n} observations{label} are too few to estimate the noise: give its variance as noise_cov")
     centre, unit = float(values.mean()), float(np.std(values)) or 1.0
-    series = _Series(x, (values - centre) / unit, trend_of(x), span, np.searchsorted(everything, np.sort(rows)))
+    seen = np.searchsorted(everything, np.sort(rows))
+    series = _Series(x, (values - centre) / unit, trend_of(x, data.labels), span, seen, data.labels)
     found = _robust(series, np.ones(n)) if model is None else _with_model(series, model, everything)
     fit, relative = found.hyper, found.relative
     if (
@@ -213,18 +225,35 @@ def regression(data: FieldData, k: int, span: Array, model: VarianceModel | None
     )
 
 
-def trend_of(x: Array) -> Array:
-    """A constant and the inputs that vary, (n, r)."""
+def trend_of(x: Array, labels: LabelColumns = NO_LABELS) -> Array:
+    """A constant and the numeric inputs that vary, (n, r), and a level for each label where there are rows enough."""
+    levels: Array = np.empty((len(x), 0))
+    if labels:
+        numeric = len(labels.numeric(x.shape[1]))
+        wide = labels.one_hot(x)
+        x, levels = wide[:, :numeric], _levels(wide[:, numeric:], labels)
     width = np.ptp(x, axis=0)
     centred = (x - x.mean(axis=0)) / np.where(width > 0, width, 1.0)
-    trend = np.column_stack([np.ones(len(x)), centred[:, width > 0]])
+    trend = np.column_stack([np.ones(len(x)), centred[:, width > 0], levels])
     return trend if np.linalg.matrix_rank(trend) == trend.shape[1] else trend[:, :1]
+
+
+def _levels(one_hot: Array, labels: LabelColumns) -> Array:
+    """Columns by which the labels of each input may have levels of their own, (n, r): none for the first that is there.
+
+    Labels with few rows share the process alone, or their levels would leave no noise.
+    """
+    ends = np.cumsum([len(one.labels) for one in labels.each])
+    each = [part[:, part.any(axis=0)][:, 1:] for part in np.split(one_hot, ends[:-1], axis=1)]
+    columns = np.hstack(each)
+    return columns if columns.shape[1] * ROWS_A_LABEL <= len(one_hot) else columns[:, :0]
 
 
 def _robust(series: _Series, relative: Array) -> _Fit:
     """The regression with a variance of its own for each outlier, from all rows and from a smooth curve."""
     plain = _with_outliers(series, relative, SHORTEST)
-    if np.min(plain.hyper.lengthscale / series.span) > SUSPECT_LENGTH:
+    lengths = (plain.hyper.lengthscale / series.span)[series.labels.numeric(len(series.span))]
+    if np.min(lengths, initial=np.inf) > SUSPECT_LENGTH:
         return plain
     smooth = _with_outliers(series, relative, SMOOTH_LENGTH)
     if not smooth.outliers:

@@ -30,7 +30,7 @@ def remarks(data: FieldData, k: int, found: Regression) -> Iterator[Finding]:
 
 def _outliers(data: FieldData, name: str, outliers: tuple[Outlier, ...]) -> Finding:
     def place(one: Outlier) -> str:
-        at = ", ".join(f"{label} = {value:.4g}" for label, value in zip(data.input_names, data.x[one.row], strict=True))
+        at = ", ".join(data.labels.described(data.input_names, data.x[one.row]))
         return f"row {one.row} ({at}) by {one.distance:.1f} sds"
 
     far = sorted(outliers, key=lambda one: -one.distance)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -21,10 +21,12 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array, BoolArray, Names, as_floats, checked_names
 from ..errors import InputError, SimulatorError
+from ..execution.calls import Elsewhere, Endable
+from ..execution.external import ByName
 from .domain import Domain, Points
-from .emulator import EmulatorLike
+from .emulator import EmulatorLike, check_columns
+from .given_simulator import Function, NamedGradient, Simulator, WithGradient, WithStep
 from .noise import Noise, NoiseSource, known_noise
-from .simulator import Function, NamedGradient, Simulator, WithGradient
 
 #: f(theta), for outputs without inputs
 OutputFunction: TypeAlias = Callable[[Array], Any]
@@ -206,36 +208,27 @@ def _from_replicates(y: Array, names: tuple[str, ...]) -> Noise:
 def called_without_x(simulator: Function | OutputFunction, names: tuple[str, ...]) -> Function:
     """The user's f(theta) as a function of x and theta, which the rest of the library calls; an emulator is one."""
     if isinstance(simulator, Prepared | EmulatorLike):
-        _check_order(simulator, names)
+        check_columns(simulator, (), names)
         return simulator
-    own: object = simulator.function if isinstance(simulator, Simulator) else simulator
-    step, jobs = (simulator.step, simulator.jobs) if isinstance(simulator, Simulator) else (None, 1)
+    given = simulator if isinstance(simulator, Simulator) else None
+    own: object = simulator if given is None else given.function
     gradient: object = simulator.gradient if isinstance(simulator, WithGradient) else "auto"
     _check_arguments(own)
+    function = _repeated(cast(OutputFunction, own), names, given is not None and bool(given.batched))
+    settings: dict[str, Any] = {}
+    if given is not None:
+        settings = {"step": given.step, "jobs": given.jobs, "batched": given.batched, "timeout": given.timeout}
+    elif isinstance(own, WithStep):
+        settings = {"step": own.difference_step}
     if callable(gradient):
-        return Prepared(_Repeated(cast(OutputFunction, own), names), _Repeated(gradient, None), step, jobs)
-    named = cast(NamedGradient, gradient if isinstance(gradient, str) else "auto")
-    return Prepared(_Repeated(cast(OutputFunction, own), names), named, step, jobs)
+        return Prepared(function, _Repeated(gradient, None), **settings)
+    return Prepared(function, cast(NamedGradient, gradient if isinstance(gradient, str) else "auto"), **settings)
 
 
-class _Named(Protocol):
-    outcome_names: tuple[str, ...]
-
-
-@runtime_checkable
-class _OfRuns(Protocol):
-    """An emulator that knows the names of its outputs."""
-
-    runs: _Named
-
-
-def _check_order(simulator: object, names: tuple[str, ...]) -> None:
-    own = simulator.runs.outcome_names if isinstance(simulator, _OfRuns) else names
-    if own != names and set(own) == set(names):
-        raise InputError(
-            f"the runs of the emulator have the outputs in the order {', '.join(own)}, y has {', '.join(names)}: "
-            "give y in the order of the runs"
-        )
+def _repeated(function: OutputFunction, names: tuple[str, ...], batched: bool) -> Function:
+    if batched:
+        return _RepeatedBatch(function)
+    return (_RepeatedElsewhere if isinstance(function, Elsewhere) else _Repeated)(function, names)
 
 
 def _check_arguments(function: object) -> None:
@@ -272,6 +265,12 @@ class _Repeated:
             return zeros + values[None]
         return np.repeat(self._values(output)[None], len(x), axis=0)
 
+    def for_parameters(self, names: Sequence[str]) -> _Repeated:
+        """Of a function that knows its parameters by name."""
+        if not isinstance(self.function, ByName):
+            return self
+        return replace(self, function=cast(OutputFunction, self.function.for_parameters(names)))
+
     def _values(self, output: object) -> Array:
         if self.names is None:
             return np.asarray(output)
@@ -289,3 +288,32 @@ class _Repeated:
                 f"return ({len(self.names)},)"
             )
         return values
+
+
+class _RepeatedElsewhere(_Repeated):
+    """The same for a function whose work is done elsewhere."""
+
+    @property
+    def at_a_time(self) -> int:
+        assert isinstance(self.function, Elsewhere)
+        return self.function.at_a_time
+
+    def end_calls(self) -> None:
+        if isinstance(self.function, Endable):
+            self.function.end_calls()
+
+
+@dataclass(frozen=True)
+class _RepeatedBatch:
+    """f(theta) for theta (c, p) as a function of x too: the same outputs at each of the points, (c, m, q)."""
+
+    function: OutputFunction
+
+    def __call__(self, x: Array, theta: Array) -> Any:
+        output = self.function(theta)
+        if np.ndim(output) != 2 or len(output) != len(theta):
+            raise SimulatorError(
+                f"the simulator returned an array of shape {np.shape(output)} for {len(theta)} theta: with batched, "
+                f"f(theta) must return ({len(theta)}, q)"
+            )
+        return output[:, None] + np.zeros((1, len(x), 1))

@@ -28,6 +28,8 @@ STORED_BESIDE = {
     "unshifted": ("chain", "draw", "parameter"),
     "bias_square": ("chain", "draw", "outcome"),
     "process_square": ("chain", "draw", "outcome"),
+    "emulator_number": ("chain", "draw"),
+    "emulator_tilt": ("chain", "draw", "parameter"),
     "noise_cov": ("chain", "draw", "outcome", "other_outcome"),
     "noise_cov_by_group": ("chain", "draw", "noise_group", "outcome", "other_outcome"),
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -12,23 +11,31 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array, BoolArray, IntArray
 from ..errors import IdentifiabilityError, InputError
+from ..findings import Findings
 from ..machine.threads import one_blas_thread
 from ..projection import Sensitivity, gram_matrix, sensitivity
-from .arguments import bounding_box, check_emulator, checked_noise, checked_starts, checked_weight, transformed_errors
+from .arguments import check_emulator, checked_noise, checked_starts, checked_weight, transformed_errors
+from .before_run import before_run
 from .best_fit import Criterion, row_weights
 from .data import Groups, field_data
 from .domain import Domain, Rule
+from .emulator import check_columns
+from .expected import Planned
+from .given_simulator import Function
 from .gradient_check import gradient_error
 from .input_errors import InputErrors, added_noise, checked_x_err, input_errors
+from .label_domain import Labels, domain_of
+from .labels import Categorical, LabelColumns
 from .merging import Merged, merged_rows, without_rows
 from .minima import Minimum, find_minima, least_squares_minima
 from .noise import Noise
 from .noise_estimate import found_noise
 from .noise_kinds import AskedNoise
-from .outputs import NO_INPUT, OutputFunction, Prepared, outputs_alone
+from .outputs import NO_INPUT, OutputFunction, outputs_alone
 from .parameters import Parameters, Priors
+from .parts import outcome_of, subset_of
 from .rule_error import rule_error
-from .simulator import BoundSimulator, Function
+from .simulator import BoundSimulator
 from .transforms import Chosen
 
 #: starts of the search for theta_tilde
@@ -44,7 +51,8 @@ class Problem:
     Parameters
     ----------
     x, y
-        Field data, (n, d) and (n,) or (n, q); arrays or pandas objects. NaN in y is a missing cell: the rest of its
+        Field data, (n, d) and (n,) or (n, q); arrays or pandas objects. Columns of x that hold text, or are of pandas'
+        type ``category``, are categorical. NaN in y is a missing cell: the rest of its
         row is used, and nothing is put in its place. ``x`` None is for outputs without inputs: y is (q,), or (r, q)
         where rows are replicated, each output has a bias of its own, and the integral is a sum over the outputs.
     simulator
@@ -55,13 +63,15 @@ class Problem:
         joint prior have the tuple of their names as the key, and an object with ``logpdf`` and ``rvs``, for instance
         ``("a", "b"): stats.multivariate_normal(mean, cov)``.
     domain
-        ``oc.Box`` or ``oc.Points``: the measure P_x. Default: the smallest box around x.
+        ``oc.Box`` or ``oc.Points``: the measure P_x. Default: the smallest box around x. With categorical inputs a box
+        is that of the numeric ones, and every label weighs the same; ``oc.Labels`` gives other weights.
     noise_cov
         Covariance of the noise: a number, (q,), (q, q) or one matrix a point, (n, q, q); ``"estimate"`` (default)
         for what Gaussian-process regressions of y on x leave; ``oc.LowRankNoise(rank)`` for the same with few factors,
         for many outcomes; ``oc.GroupNoise(groups)``, or ``"by-group"`` for the problem's groups, for a variance of each
         group of rows; ``oc.VaryingNoise()`` for one that changes with x; ``"sample"`` to draw it together with theta
-        and the bias, starting from the estimate.
+        and the bias, starting from the estimate. Of errors that are correlated between rows: an (n, n) matrix for one
+        outcome, its blocks or a ``scipy.sparse`` one, or ``oc.CorrelatedNoise``, along time for instance.
     y_err
         Standard deviation of every cell, a number, (n,) or (n, q), instead of ``noise_cov``: independent errors.
     loss_weight
@@ -91,6 +101,11 @@ class Problem:
         simulator, that returns True or False; or an expression of the parameters' names, ``"a + b < 1"``. The prior
         is restricted to it, for the best fit, the draws of every method and designs, and the simulator is never called
         elsewhere.
+    categorical
+        Names of the inputs that hold labels (a machine, an operator, a site), where x does not say so by itself, or
+        name -> labels in their order, which may have some that the data do not. The simulator, ``data.x`` and arrays
+        have a label as the number that it reads as, where all labels of its input do, and else as its place, 0, 1, ...,
+        in the order given, that of pandas' categories, or sorted; ``problem.categories`` has them in order.
     """
 
     def __init__(
@@ -99,7 +114,7 @@ class Problem:
         y: ArrayLike,
         simulator: Function | OutputFunction,
         parameters: Priors,
-        domain: Domain | None = None,
+        domain: Domain | Labels | None = None,
         noise_cov: ArrayLike | Noise | AskedNoise = "estimate",
         loss_weight: ArrayLike = "noise-precision",
         outcome_names: Sequence[str] | str | None = None,
@@ -111,21 +126,24 @@ class Problem:
         transform: Chosen = None,
         x_err: ArrayLike | None = None,
         constraint: str | Callable[[Array], Any] | None = None,
+        categorical: Categorical | LabelColumns = None,
     ) -> None:
         without_inputs = x is None
         if x is None:
             needless: dict[str, object] = {"domain": domain, "input_names": input_names, "groups": groups}
-            needless |= {"transform": transform, "x_err": x_err}
+            needless |= {"transform": transform, "x_err": x_err, "categorical": categorical}
             x, y, simulator, noise_cov, loss_weight, outcome_names, domain = outputs_alone(
                 y, simulator, noise_cov, y_err, loss_weight, outcome_names, needless
             )
             y_err, input_names = None, NO_INPUT
-        self.data = field_data(x, y, input_names, outcome_names, groups, without_inputs).transformed(transform)
+        data = field_data(x, y, input_names, outcome_names, groups, without_inputs, categorical)
+        self.data = data.transformed(transform)
         self.parameters = Parameters(parameters, constraint)
         self.simulator = BoundSimulator(
             cast(Function, simulator), self.parameters.support, self.data.q, self.data.flat_x, self.data.transforms
         )
         check_emulator(self.simulator.emulator, self.parameters.names, emulator_error, noise_cov)
+        check_columns(self.simulator.emulator, self.data.input_names, self.data.outcome_names)
         self.emulator_error = emulator_error
         self._emulator = self.simulator.emulator if emulator_error else None
         cells = int(self.data.observed.sum())
@@ -134,12 +152,12 @@ class Problem:
                 f"{cells} observations cannot determine {self.parameters.p} parameters: "
                 "give more data or fix some parameters"
             )
-        if domain is not None and not isinstance(domain, Domain):
+        if domain is not None and not isinstance(domain, Domain | Labels):
             raise InputError(f"domain={domain!r}: give oc.Box(lower, upper) or oc.Points(nodes, weights)")
         self.domain_given = domain is not None
-        self.domain = bounding_box(self.data.x) if domain is None else domain
+        self.domain = domain_of(domain, self.data)
         self.domain.check(self.data.x)
-        self._noise_cov = checked_noise(noise_cov, transformed_errors(y_err, self.data), self.data.observed)
+        self._noise_cov = checked_noise(noise_cov, transformed_errors(y_err, self.data), self.data)
         self._x_err = checked_x_err(x_err, self.data, self._noise_cov)
         self.loss_weight = loss_weight if isinstance(loss_weight, str) else "matrix"
         self._weight = checked_weight(loss_weight, self.data.q)
@@ -154,9 +172,7 @@ class Problem:
         These change neither W nor theta_tilde: the emulator's says nothing about the field data, and for x see above.
         """
         own, added = self._own_noise, self._added_noise
-        if added is None:
-            return own
-        return replace(own, by_point=(own.cov if own.by_point is None else own.by_point) + added)
+        return own if added is None else own.with_added(added)
 
     @cached_property
     def _added_noise(self) -> Array | None:
@@ -188,9 +204,16 @@ class Problem:
 
     @cached_property
     def span(self) -> Array:
-        """Width of the domain in each input, (d,)."""
+        """Width of the domain in each input, (d,); 1 where labels have none."""
         lower, upper = self.domain.bounds(self.data.d)
-        return np.where(upper > lower, upper - lower, 1.0)
+        span = np.where(upper > lower, upper - lower, 1.0)
+        span[list(self.data.labels.columns)] = 1.0
+        return span
+
+    @property
+    def categories(self) -> dict[str, dict[str, float]]:
+        """Name of each categorical input -> label -> the number that it has in ``data.x``, in the labels' order."""
+        return {one.name: dict(zip(one.labels, one.values, strict=True)) for one in self.data.labels.each}
 
     @cached_property
     def minima(self) -> tuple[Minimum, ...]:
@@ -225,6 +248,11 @@ class Problem:
     def _criterion(self) -> Criterion:
         weights = row_weights(self.weight, self.data.observed, self.volumes)
         return Criterion.of(self.simulator, self.parameters, self.data.x, self.data.y, weights, self._loss_noise)
+
+    @property
+    def searched(self) -> bool:
+        """Whether ``minima`` are known already."""
+        return "minima" in vars(self)
 
     @property
     def theta_tilde(self) -> Array:
@@ -290,6 +318,14 @@ class Problem:
         gradient = self.simulator.gradient(x, self.theta_tilde if theta is None else theta)
         return np.asarray(np.einsum("kl,nlp->nkp", self.noise.whitener, gradient))
 
+    def whitened_gradients(self, x: Array, theta: Array) -> Array:
+        """T df/dtheta at each of theta (c, p), (c, m, q, p), by calls that are made together; NaN where there is none.
+
+        It is what ``whitened_gradient`` gives, digit by digit.
+        """
+        gradients = self.simulator.gradients(x, theta)
+        return np.stack([np.einsum("kl,nlp->nkp", self.noise.whitener, one) for one in gradients])
+
     @cached_property
     def gradient_at_data(self) -> Array:
         return self.whitened_gradient(self.data.x)
@@ -331,67 +367,25 @@ class Problem:
         units = self.noise.whitener if self.data.without_inputs else np.eye(self.data.q)
         return gradient_error(self.simulator, self.data.x, self.theta_tilde, units)
 
+    def check(self, method: str = "gp", draws: int = 1000, chains: int = 4, warmup: int = 200) -> Findings:
+        """What is to be known before a run: what it will cost, and what speaks against it already.
+
+        It costs about 60 + 5 p calls of the simulator, or the search for the best fit where that takes seconds; then
+        the run need not search again. What was not looked at is said. The arguments are those of ``oc.calibrate``.
+        """
+        with one_blas_thread():
+            return before_run(self, Planned(method, draws, chains, warmup))
+
     def outcome(self, k: int) -> Problem:
         """The same problem with outcome k alone; its noise is that of this problem."""
-        simulator = self.simulator
-        part = Problem(
-            y=self.data.y[:, [k]],
-            simulator=Prepared(
-                lambda x, theta: simulator.evaluate(x, theta)[:, k],
-                lambda x, theta: simulator.gradient(x, theta)[:, k],
-            ),
-            parameters=self.parameters.given,
-            noise_cov=self.noise.outcome(k),
-            loss_weight="identity" if isinstance(self._weight, np.ndarray) else self._weight,
-            outcome_names=self.data.outcome_names[k],
-            constraint=self.parameters.given_constraint,
-            # the joint fit's minima are good places to start from
-            starts=self._known_places(),
-            groups=self.data.groups,
-            **self._inputs(),
-        )
-        part.simulator.outside = simulator.outside
-        # y and the simulator are on the transformed scale already
-        transforms, native = self.data.transforms.outcome(k), self.data.native_y[:, k : k + 1]
-        part.data = replace(part.data, transforms=transforms, native_y=native)
-        return part
+        return outcome_of(self, Problem, k)
 
     def subset(self, rows: IntArray | BoolArray, hidden: BoolArray | None = None) -> Problem:
         """The same problem with some rows of the data (numbers or a mask): same domain, noise, priors and simulator.
 
         The cells of outcomes that are ``hidden`` (q,) are missing in all rows.
         """
-        kept = np.arange(self.data.n)[rows]
-        y = self.data.y[kept] if hidden is None else np.where(hidden, np.nan, self.data.y[kept])
-        part = Problem(
-            y=y,
-            simulator=Prepared(self.simulator.evaluate),
-            parameters=self.parameters.given,
-            noise_cov=self.noise.of_rows(kept, ~np.isnan(y)),
-            loss_weight=self._weight,
-            outcome_names=self.data.outcome_names,
-            constraint=self.parameters.given_constraint,
-            # the minima of all data are good places to start from
-            starts=self._known_places(),
-            groups=None if self.data.groups is None else self.data.groups.subset(kept),
-            **self._inputs(kept),
-        )
-        # shared: it knows its gradient and the form of x already, and counts all calls
-        part.simulator = self.simulator
-        native = self.data.native_y[kept] if hidden is None else np.where(hidden, np.nan, self.data.native_y[kept])
-        part.data = replace(part.data, transforms=self.data.transforms, native_y=native)
-        return part
-
-    def _known_places(self) -> Array:
-        """The starts and the minima, inside of the support."""
-        known = np.vstack([self._starts, *(self.parameters.clipped(one.theta, 1e-6) for one in self.minima)])
-        return known[self.parameters.inside(known)]
-
-    def _inputs(self, rows: IntArray | slice = slice(None)) -> dict[str, Any]:
-        """What a part of this problem is given about its inputs."""
-        if self.data.without_inputs:
-            return {"x": None}
-        return {"x": self.data.x[rows], "domain": self.domain, "input_names": self.data.input_names}
+        return subset_of(self, Problem, rows, hidden)
 
     def _sensitivity(self, gradient: Array, weights: Array) -> Sensitivity:
         size = float(np.linalg.norm(self.whiten(self.complete_y))) / np.sqrt(self.data.n)

@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from enum import StrEnum
+from statistics import median
 from time import perf_counter
-from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from ..arrays import Array, shaped_output
 from ..errors import InputError, NonFiniteError, SimulatorError, where_raised
-from ..execution.calls import ParallelCalls
+from ..execution.batched import BatchedCalls, OneOfBatch
+from ..execution.calls import REMEMBERED, Answer, ManyCalls, ParallelCalls
 from ..execution.clock import Clock, Spent
 from ..execution.keeping import GRADIENT, VALUES, kept_call
 from ..progress import progress_bar
+from .differences import DIFFERENCE_STEP, Differences
 from .distinct import DistinctPoints
 from .emulator import EmulatorLike
+from .given_simulator import Function, Simulator, by_names, with_chosen_gradient
+from .jax_functions import compiled, is_of_jax, jacobian
 from .parameters import Support
 from .transforms import TRANSFORMS, Transforms
-
-#: relative step of a central difference: the cube root of the rounding error balances the two errors
-DIFFERENCE_STEP = float(np.cbrt(np.finfo(np.float64).eps))
-
-#: f(x, theta) or its gradient as the user wrote it: whatever it returns is checked
-Function: TypeAlias = Callable[[Array, Array], Any]
-NamedGradient: TypeAlias = Literal["auto", "jax", "difference"]
-NAMED_GRADIENTS: tuple[NamedGradient, ...] = get_args(NamedGradient)
-Gradient: TypeAlias = Function | NamedGradient
-
-
-@runtime_checkable
-class WithGradient(Protocol):
-    """A function, or an object that can be called as one, with its gradient."""
-
-    gradient: Gradient
 
 
 class GradientKind(StrEnum):
@@ -46,50 +36,6 @@ class GradientKind(StrEnum):
     JAX = "jax"
     DIFFERENCE = "difference"
     AUTO = "auto"
-
-
-class Simulator:
-    """A simulator with a chosen gradient.
-
-    Parameters
-    ----------
-    function
-        ``f(x, theta)`` with x (m, d), or (m,) if the field data's x is a vector, and theta (p,);
-        returns (m,) or (m, q).
-    gradient
-        ``g(x, theta)`` that returns (m, p) or (m, q, p); ``"jax"`` where ``function`` is written in
-        jax.numpy; ``"difference"`` for central differences; ``"auto"`` (default) takes JAX if the
-        program has imported it and the function can be traced, differences otherwise.
-    step
-        Step of the differences, relative to the parameter's scale; default 6e-6. Give a longer one for a simulator
-        whose output is rounded or noisy.
-    jobs
-        Processes that call the function, for one that takes long: where many theta are asked for at a time they are
-        shared out. The draws do not depend on it.
-    """
-
-    def __init__(
-        self,
-        function: Function,
-        gradient: Gradient = "auto",
-        step: float | None = None,
-        jobs: int = 1,
-    ) -> None:
-        if not callable(function):
-            raise InputError(f"the simulator is {type(function).__name__}: give a function f(x, theta)")
-        if not callable(gradient) and gradient not in NAMED_GRADIENTS:
-            raise InputError(f'gradient={gradient!r}: give a function g(x, theta), "auto", "jax" or "difference"')
-        if step is not None and not 0 < step < 1:
-            raise InputError(f"step={step}: give the step of the differences as a share of the parameter's scale")
-        if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-            raise InputError(f"jobs={jobs!r}: give the number of processes that call the simulator, 1 or more")
-        self.function = function
-        self.gradient = gradient
-        self.step = step
-        self.jobs = jobs
-
-    def __call__(self, x: Array, theta: Array) -> Any:
-        return self.function(x, theta)
 
 
 class BoundSimulator:
@@ -120,8 +66,11 @@ class BoundSimulator:
     def __init__(
         self, simulator: Function, support: Support, q: int, flat_x: bool, transforms: Transforms | None = None
     ) -> None:
-        chosen = _with_chosen_gradient(simulator)
-        self._function = self._user_function = simulator
+        simulator = by_names(simulator, support.names)
+        chosen = with_chosen_gradient(simulator)
+        self._function = self._user_function = OneOfBatch(chosen.function) if chosen.batched else simulator
+        if chosen.timeout is not None:
+            self._function = self._in_a_process
         self._support = support
         self._q = q
         self.flat_x = flat_x
@@ -130,11 +79,12 @@ class BoundSimulator:
         self.calls = 0
         self.seconds = 0.0
         self.worker_cpu = 0.0
+        self._lately: deque[float] = deque(maxlen=REMEMBERED)
         self.search = Spent()
         self.failures = 0
         self.failure: str | None = None
-        self._step = float(chosen.step or DIFFERENCE_STEP)
-        self._parallel = ParallelCalls(chosen.function, chosen.jobs) if chosen.jobs > 1 else None
+        self._differences = Differences(support, float(chosen.step or DIFFERENCE_STEP))
+        self._many = _many_calls(chosen)
         self._given_gradient = chosen.gradient if callable(chosen.gradient) else None
         self._jacobian: Function | None = None
         self._distinct = DistinctPoints()
@@ -197,36 +147,84 @@ class BoundSimulator:
         yield
         self.search = self.search.plus(clock.spent())
 
+    @property
+    def many_at_a_time(self) -> bool:
+        """Whether many theta are better asked for together, though something waits for that."""
+        return self._many is not None and self._many.long
+
+    @property
+    def works(self) -> bool:
+        """Whether it has ever worked."""
+        return self._settled
+
+    @property
+    def seconds_a_call(self) -> float:
+        """What a call took lately, in a process of its own where there are several."""
+        if isinstance(self._many, ParallelCalls):
+            return self._many.seconds(VALUES)
+        # not the mean of all: the first one may have compiled something
+        return median(self._lately) if self._lately else 0.0
+
+    @property
+    def jobs(self) -> int:
+        """Calls that are made at a time."""
+        return self._many.jobs if isinstance(self._many, ParallelCalls) else 1
+
     def batch(self, x: Array, theta: Array, label: str | None = None) -> Array:
         """f(x, theta_c) for theta (c, p), as (c, m, q); many calls show a bar with a label."""
         models = np.empty((len(theta), len(x), self._q))
         # the first call of all finds out what the function takes
-        if self._parallel is not None and self._settled and len(theta) > 1:
+        if self._many is not None and self._settled and len(theta) > 1 and self._many.pays(len(theta)):
             allowed = np.array([self._support.allows(one) for one in theta])
             models[~allowed] = np.nan
-            models[allowed] = self._shared_out(self._parallel, x, theta[allowed], label)
+            models[allowed] = self._shared_out(self._many, x, theta[allowed], label)
             return models
         for c, one in enumerate(theta if label is None else progress_bar(theta, label)):
             models[c] = self.evaluate(x, one)
         return models
 
-    def _shared_out(self, calls: ParallelCalls, x: Array, theta: Array, label: str | None) -> Array:
-        """f(x, theta_c) from several processes."""
-        started, models = perf_counter(), np.empty((len(theta), len(x), self._q))
-        points, place = self._distinct(x)
-        answers = calls.answers(points[:, 0] if self.flat_x else points, theta)
-        for c, answer in answers if label is None else progress_bar(answers, label):
-            self.worker_cpu += answer.cpu
-            try:
-                if answer.error is not None:
-                    raise self._raised(theta[c], *answer.error)
-                models[c] = self._finite(shaped_output(answer.output, (len(points), self._q)), points, theta[c])[place]
-            except NonFiniteError as error:
-                self._note(error)
-                models[c] = np.nan
-        self.calls += len(theta)
-        self.seconds += perf_counter() - started
+    def required_batch(self, x: Array, theta: Array, label: str) -> Array:
+        """The same, or an error where the simulator fails."""
+        models = self.batch(x, theta, label)
+        for c in np.flatnonzero(~np.isfinite(models).all(axis=(1, 2))):
+            # once more, for its words
+            models[c] = self.required(x, theta[c])
         return models
+
+    def _shared_out(self, calls: ManyCalls, x: Array, theta: Array, label: str | None) -> Array:
+        """f(x, theta_c) by calls that are made together."""
+        models = np.full((len(theta), len(x), self._q), np.nan)
+        points, place = self._distinct(x)
+        with self._waiting(len(theta)):
+            answers = calls.answers(points[:, 0] if self.flat_x else points, theta)
+            for c, answer in answers if label is None else progress_bar(answers, label):
+                try:
+                    output = shaped_output(self._output(theta[c], answer), (len(points), self._q))
+                    models[c] = self._finite(output, points, theta[c])[place]
+                except NonFiniteError as error:
+                    self._note(error)
+        return models
+
+    @contextmanager
+    def _waiting(self, calls: int) -> Iterator[None]:
+        """Count the calls that are made now, and the time spent waiting for them."""
+        started = perf_counter()
+        try:
+            yield
+        finally:
+            self.calls += calls
+            self.seconds += perf_counter() - started
+            if calls:
+                self._lately.append((perf_counter() - started) / calls)
+
+    def _output(self, theta: Array, answer: Answer) -> Any:
+        """What a call gave, or an error."""
+        self.worker_cpu += answer.cpu
+        if answer.lost is not None:
+            raise NonFiniteError(f"the simulator gave nothing at {self._support.describe(theta)}: {answer.lost}")
+        if answer.error is not None:
+            raise self._raised(theta, *answer.error)
+        return answer.output
 
     def _raised(self, theta: Array, kind: str, text: str) -> NonFiniteError:
         return NonFiniteError(f"the simulator raised {kind} at {self._support.describe(theta)}: {text}")
@@ -239,9 +237,12 @@ class BoundSimulator:
             self.gradient_kind = self._choose_gradient(x, theta)
         if self.gradient_kind is GradientKind.DIFFERENCE:
             return self.difference_gradient(x, theta)
-        points, place = self._distinct(x)
         function = self._jax_jacobian() if self._given_gradient is None else self._given_gradient
-        output = self._call(function, points, theta, GRADIENT)
+        return self._checked_gradient(self._call(function, self._distinct(x)[0], theta, GRADIENT), x, theta)
+
+    def _checked_gradient(self, output: Any, x: Array, theta: Array) -> Array:
+        """df/dtheta, (m, q, p), from what the user's gradient, or JAX, gave."""
+        points, place = self._distinct(x)
         gradient = shaped_output(output, (len(points), self._q, len(self._support.names)), "gradient")[place]
         if self.transforms:
             gradient = self._chained(gradient, x, theta)
@@ -251,6 +252,37 @@ class BoundSimulator:
                 'or use gradient="difference"'
             )
         return gradient
+
+    def gradients(self, x: Array, theta: Array) -> Array:
+        """df/dtheta for theta (c, p), (c, m, q, p); NaN where it cannot be had. The calls are made together."""
+        found = np.full((len(theta), len(x), self._q, len(self._support.names)), np.nan)
+        if not len(theta):
+            return found
+        if self.gradient_kind is GradientKind.AUTO:
+            self.gradient_kind = self._choose_gradient(x, theta[0])
+        if self._many is not None and self._settled and self.gradient_kind is GradientKind.DIFFERENCE:
+            allowed = np.array([self._support.allows(one) for one in theta])
+            found[allowed] = self._differences.gradients(self, x, theta[allowed])
+            return found
+        given = self._settled and self._given_gradient is not None
+        if given and isinstance(self._many, ParallelCalls) and self._many.pays(len(theta), GRADIENT):
+            self._given_together(self._many, x, theta, found)
+            return found
+        for c, one in enumerate(theta):
+            with suppress(NonFiniteError):
+                found[c] = self.gradient(x, one)
+        return found
+
+    def _given_together(self, calls: ParallelCalls, x: Array, theta: Array, found: Array) -> None:
+        """Put the gradients that the user's function gives into ``found`` (c, m, q, p)."""
+        points, _ = self._distinct(x)
+        allowed = np.flatnonzero([self._support.allows(one) for one in theta])
+        outputs: dict[int, Answer] = {}
+        with self._waiting(len(allowed)):
+            outputs.update(calls.answers(points[:, 0] if self.flat_x else points, theta[allowed], GRADIENT))
+        for place, c in enumerate(allowed):
+            with suppress(NonFiniteError):
+                found[c] = self._checked_gradient(self._output(theta[c], outputs[place]), x, theta[c])
 
     def _chained(self, gradient: Array, x: Array, theta: Array) -> Array:
         """T'(f) df/dtheta; 0 where f does not move, even where T' is infinite."""
@@ -269,40 +301,7 @@ class BoundSimulator:
 
         ``lengthened`` multiplies the steps.
         """
-        support = self._support
-        size = np.clip(np.abs(theta), 0.1 * support.spread, support.spread)
-        # a theta that is huge beside its prior must still move
-        meant = np.maximum(lengthened * self._step * size, 1e-8 * np.abs(theta))
-        # the steps that are made, not those that were meant: theta + h is rounded
-        steps = (theta + meant) - theta
-        p = len(theta)
-        moved = self._moved(x, theta, np.vstack([np.diag(steps), -np.diag(steps)]))
-        there, back = moved[:p], moved[p:]
-        columns = [(there[j] - back[j]) / (2 * h) for j, h in enumerate(steps)]
-        for j in range(p):
-            if not np.isfinite(columns[j]).all():
-                columns[j] = self._one_sided(x, theta, j, float(steps[j]))
-        return np.stack(columns, axis=-1)
-
-    def _moved(self, x: Array, theta: Array, shifts: Array) -> Array:
-        """f(x, theta + shift) for each of the shifts (c, p), NaN where it leaves the bounds of the priors."""
-        moved = theta + shifts
-        inside = np.all((shifts == 0) | ((self._support.lower < moved) & (moved < self._support.upper)), axis=1)
-        models = np.full((len(moved), len(x), self._q), np.nan)
-        models[inside] = self.batch(x, moved[inside])
-        return models
-
-    def _one_sided(self, x: Array, theta: Array, j: int, h: float) -> Array:
-        here = self.required(x, theta)
-        for side in (h, -h):
-            near, far = self._moved(x, theta, np.outer([side, 2 * side], np.eye(len(theta))[j]))
-            difference = (4 * near - 3 * here - far) / (2 * side)
-            if np.isfinite(difference).all():
-                return np.asarray(difference)
-        raise NonFiniteError(
-            f"the simulator returned NaN or infinity on either side of {self._support.describe(theta)}: "
-            "restrict the priors to where it works, or mend it there"
-        )
+        return self._differences.gradient(self, x, theta, lengthened)
 
     def _settle(self, x: Array, theta: Array) -> Array:
         """The first call: one input may be a vector or a column for the user; take the form that works."""
@@ -323,8 +322,8 @@ class BoundSimulator:
     def _model(self, x: Array, theta: Array) -> Array:
         points, place = self._distinct(x)
         output = self._call(self._function, points, theta)
-        if not self._settled and type(output).__module__.startswith("jax"):
-            if self._parallel is not None:
+        if not self._settled and is_of_jax(output):
+            if isinstance(self._many, ParallelCalls):
                 raise InputError("a simulator of JAX runs in this process, on all of its cores: leave jobs out")
             # JAX computes in single precision and step by step unless told otherwise
             self._function, output = self._compiled(self._function, points, theta)
@@ -332,13 +331,16 @@ class BoundSimulator:
 
     def _compiled(self, function: Function, x: Array, theta: Array) -> tuple[Function, Any]:
         """A JAX function in double precision, compiled where that is possible, and its output."""
-        import jax
-
-        for candidate in (_in_double(jax.jit(function)), _in_double(function)):
+        for number, candidate in enumerate(compiled(function)):
             try:
-                return candidate, self._call(candidate, x, theta)
+                output = self._call(candidate, x, theta)
             except SimulatorError as error:
                 failure = error
+                continue
+            if isinstance(self._many, BatchedCalls):
+                self._many.function = compiled(self._many.function)[number]
+                self._many.padded = number == 0
+            return candidate, output
         raise failure
 
     def _call(self, function: Function, x: Array, theta: Array, label: str = VALUES) -> Any:
@@ -352,8 +354,18 @@ class BoundSimulator:
         except Exception as error:
             raise self._raised(theta, type(error).__name__, f"{error} ({where_raised(error)})") from error
         finally:
+            took = perf_counter() - started
             self.calls += 1
-            self.seconds += perf_counter() - started
+            self.seconds += took
+            if label == VALUES:
+                self._lately.append(took)
+            if self._many is not None:
+                self._many.took(took, label)
+
+    def _in_a_process(self, x: Array, theta: Array) -> Any:
+        """What the function gives, in a process that can be ended."""
+        assert isinstance(self._many, ParallelCalls)
+        return self._output(theta, self._many.one(x, theta))
 
     def _choose_gradient(self, x: Array, theta: Array) -> GradientKind:
         """JAX only where the program uses it already: importing it costs a second."""
@@ -369,31 +381,15 @@ class BoundSimulator:
 
     def _jax_jacobian(self) -> Function:
         if self._jacobian is None:
-            try:
-                import jax
-            except ImportError:
-                raise InputError('gradient="jax" needs JAX: install orthocal[jax], or take "difference"') from None
-            self._jacobian = _in_double(jax.jit(jax.jacfwd(self._user_function, argnums=1)))
+            self._jacobian = jacobian(self._user_function)
         return self._jacobian
 
 
-def _with_chosen_gradient(simulator: Function) -> Simulator:
-    """What the user gave with the gradient that it brings, or ``"auto"``."""
-    if isinstance(simulator, Simulator):
-        return simulator
-    gradient = simulator.gradient if isinstance(simulator, WithGradient) else "auto"
-    if callable(gradient) or (isinstance(gradient, str) and gradient in NAMED_GRADIENTS):
-        return Simulator(simulator, gradient)
-    # an attribute of that name that is something else
-    return Simulator(simulator)
-
-
-def _in_double(function: Function) -> Function:
-    """A JAX function whose calls are in double precision and give NumPy arrays."""
-    import jax
-
-    def call(x: Array, theta: Array) -> Any:
-        with jax.enable_x64(True):
-            return np.asarray(function(x, theta))
-
-    return call
+def _many_calls(simulator: Simulator) -> ManyCalls | None:
+    """How many theta are called for at a time; None for one after the other."""
+    if simulator.batched:
+        return BatchedCalls(simulator.function, simulator.batched)
+    if simulator.jobs > 1 or simulator.timeout is not None:
+        gradient = simulator.gradient if callable(simulator.gradient) else None
+        return ParallelCalls(simulator.function, simulator.jobs, simulator.timeout, gradient)
+    return None

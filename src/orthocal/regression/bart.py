@@ -49,11 +49,16 @@ class BARTSampler(CompiledSampler):
         noise_var: Array,
         unit: float = 1.0,
         counts: Array | None = None,
+        shares: Array | None = None,
     ) -> None:
-        """``counts`` (n,) are the observations behind each data point, one if not given."""
+        """``counts`` (n,) are the observations behind each data point, one if not given.
+
+        ``shares`` (d,) say how often each input is split by, all alike if not given.
+        """
         self.prior, self.leaf_sd, self.unit = prior, leaf_sd, unit
         self._cut_points = cut_points
         self._cuts = np.array([len(points) for points in cut_points], dtype=np.int64)
+        self._shares = np.ones(len(cut_points)) if shares is None else shares
         self._bins = self._binned(np.vstack([x, nodes]))
         self._weight: Array = np.ascontiguousarray(1 / noise_var)
         self._counts = np.ones(len(x), dtype=np.int64) if counts is None else counts.astype(np.int64)
@@ -152,6 +157,7 @@ class BARTSampler(CompiledSampler):
             self._counts,
             self._bins,
             self._cuts,
+            self._shares,
             *chain,
             prior.alpha,
             prior.beta,

@@ -71,7 +71,7 @@ def add_fit(fit, leaf, value):
 
 
 @part
-def _grow(rng, tree, leaf, response, weight, number, bins, cuts, sums, chances, leaf_var, least, leaves, count):
+def _grow(rng, tree, leaf, response, weight, number, bins, cuts, shares, sums, chances, leaf_var, least, leaves, count):
     growable = 0
     for j in range(count):
         if open_variables(tree, leaves[j], cuts) > 0:
@@ -81,7 +81,7 @@ def _grow(rng, tree, leaf, response, weight, number, bins, cuts, sums, chances, 
         return False
     k = leaves[int(rng.random() * growable)]
     variables = open_variables(tree, k, cuts)
-    v, cut, lo, hi = draw_rule(rng, tree, k, cuts, variables)
+    v, cut, lo, hi = draw_rule(rng, tree, k, cuts, shares)
     points, precision, weighted = left_sums(leaf, response, weight, number, bins[v], cut, k, k)
     if points < least or sums[k, 0] - points < least:
         return False
@@ -151,14 +151,14 @@ def _prune(rng, tree, leaf, cuts, sums, chances, leaf_var, leaves, count, nogs, 
 
 
 @part
-def _change(rng, tree, leaf, response, weight, number, bins, cuts, sums, chances, leaf_var, least, nogs, count):
+def _change(rng, tree, leaf, response, weight, number, bins, cuts, shares, sums, chances, leaf_var, least, nogs, count):
     """A new rule, from its prior, at a node with two leaves."""
     if count == 0:
         return False
     k = nogs[int(rng.random() * count)]
     slot = np.int64(tree[k, CHILD])
     variables = open_variables(tree, k, cuts)
-    v, cut, lo, hi = draw_rule(rng, tree, k, cuts, variables)
+    v, cut, lo, hi = draw_rule(rng, tree, k, cuts, shares)
     points, precision, weighted = left_sums(leaf, response, weight, number, bins[v], cut, slot, slot + 1)
     total = sums[slot, 0] + sums[slot + 1, 0]
     if points < least or total - points < least:
@@ -190,16 +190,16 @@ def exchange_rules(tree, a, b):
 
 
 @part
-def _swap(rng, tree, leaf, response, weight, number, bins, cuts, sums, chances, leaf_var, least, inner, count):
+def _swap(rng, tree, leaf, response, weight, number, bins, cuts, shares, sums, chances, leaf_var, least, inner, count):
     """The rules of a node and its parent change places."""
     if count < 2:
         return False
     # inner[0] is the root
     k = inner[1 + int(rng.random() * (count - 1))]
     parent = np.int64(tree[k, PARENT])
-    old = log_prior(tree, cuts, chances)
+    old = log_prior(tree, cuts, shares, chances)
     exchange_rules(tree, k, parent)
-    ratio = log_prior(tree, cuts, chances) - old
+    ratio = log_prior(tree, cuts, shares, chances) - old
     fresh = np.zeros((SLOTS, 3))
     if ratio > -np.inf:
         for i in range(len(response)):
@@ -226,11 +226,13 @@ def _swap(rng, tree, leaf, response, weight, number, bins, cuts, sums, chances, 
 
 
 @entry
-def sweep(rng, response, weight, number, bins, cuts, nodes, mu, leaf, sums, fit, counts, alpha, beta, leaf_var, least):
+def sweep(
+    rng, response, weight, number, bins, cuts, shares, nodes, mu, leaf, sums, fit, counts, alpha, beta, leaf_var, least
+):
     """Update every tree once given the others; ``fit`` (N,) becomes the sum of the trees.
 
-    ``number`` (n,) says how many observations each data point stands for; ``counts`` (4, 2) collects the moves that
-    were proposed and accepted.
+    ``shares`` (d,) say how often each variable is split by, ``number`` (n,) how many observations each data point
+    stands for; ``counts`` (4, 2) collects the moves that were proposed and accepted.
     """
     n = len(response)
     # what is left of the response when all trees but one are taken away
@@ -256,16 +258,22 @@ def sweep(rng, response, weight, number, bins, cuts, nodes, mu, leaf, sums, fit,
         u = rng.random()
         if u < SHARES[GROW]:
             move = GROW
-            done = _grow(rng, tree, own, rest, weight, number, bins, cuts, stat, chances, leaf_var, least, leaves, a)
+            done = _grow(
+                rng, tree, own, rest, weight, number, bins, cuts, shares, stat, chances, leaf_var, least, leaves, a
+            )
         elif u < SHARES[GROW] + SHARES[PRUNE]:
             move = PRUNE
             done = _prune(rng, tree, own, cuts, stat, chances, leaf_var, leaves, a, nogs, b)
         elif u < SHARES[GROW] + SHARES[PRUNE] + SHARES[CHANGE]:
             move = CHANGE
-            done = _change(rng, tree, own, rest, weight, number, bins, cuts, stat, chances, leaf_var, least, nogs, b)
+            done = _change(
+                rng, tree, own, rest, weight, number, bins, cuts, shares, stat, chances, leaf_var, least, nogs, b
+            )
         else:
             move = SWAP
-            done = _swap(rng, tree, own, rest, weight, number, bins, cuts, stat, chances, leaf_var, least, inner, c)
+            done = _swap(
+                rng, tree, own, rest, weight, number, bins, cuts, shares, stat, chances, leaf_var, least, inner, c
+            )
         counts[move, 0] += 1
         counts[move, 1] += done
         for k in range(SLOTS):

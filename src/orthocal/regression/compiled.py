@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
-from ..progress import announced
+from ..progress import announced, progress_bar
 from .chainwise import ChainwiseSampler
 
 #: chains run in threads if a draw costs more than this, below it threads cost more than they save
@@ -66,8 +67,13 @@ class CompiledSampler(ChainwiseSampler):
                 self.update(rngs[0], states[0], responses[0], True, scales[0])
         count = self.start_updates if starting else self.updates
 
+        steps: list[Iterable[int]] = [range(count) for _ in rngs]
+        if starting:
+            # of many data these take minutes; made here, because threads do not know whether progress is shown
+            steps[0] = progress_bar(steps[0], f"first updates of {self.title}")
+
         def run(c: int) -> None:
-            for _ in range(count):
+            for _ in steps[c]:
                 self.update(rngs[c], states[c], responses[c], starting, scales[c])
 
         if len(rngs) > 1 and count * self.cost > THREADED_COST:

@@ -6,12 +6,16 @@ C(x, x') = sd^2 k(r),  r^2 = sum_j (x_j - x'_j)^2 / lengthscale_j^2, with
     nu = 3/2   k(r) = (1 + sqrt(3) r) exp(-sqrt(3) r)
     nu = 5/2   k(r) = (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)
     nu = inf   k(r) = exp(-r^2 / 2)        (squared exponential)
+
+An input that is ``labelled`` holds labels in place of numbers: it is left out of r, and k(r) is multiplied by rho_j
+where the labels differ. Then b = sqrt(rho) c + sqrt(1 - rho) c_label with independent processes, one for all labels and
+one for each: they are exchangeable. In the place of its length-scale stand the odds rho_j / (1 - rho_j).
 """
 
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -21,13 +25,19 @@ from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError
 from ..machine.threads import one_blas_thread
 from ..progress import progress_bar
+from .log_prior import LogPrior
 from .repeated_values import MergedValues, merged_values
+
+#: which inputs hold labels
+Labelled: TypeAlias = tuple[int, ...]
 
 SMOOTHNESSES = (0.5, 1.5, 2.5, np.inf)
 #: length-scale, in spans, below which a process is as rough as noise
 SHORTEST = 0.02
 #: the cost of a likelihood is cubic: the search starts on few points and ends on more
 SEARCH_POINTS, LIKELIHOOD_POINTS = 300, 1000
+#: the search for the correlation between labels is between 0.001 and 0.999
+LABEL_ODDS = 1e-3, 1e3
 
 
 def check_smoothness(nu: float) -> None:
@@ -35,26 +45,71 @@ def check_smoothness(nu: float) -> None:
         raise InputError(f"nu={nu}: the smoothness is 0.5, 1.5, 2.5, or inf for the squared exponential")
 
 
-def correlation(a: Array, b: Array, lengthscale: Array, nu: float) -> Array:
+def correlation(a: Array, b: Array, lengthscale: Array, nu: float, labelled: Labelled = ()) -> Array:
     """k(r) between the rows of a (m, d) and b (n, d), (m, n)."""
-    return radial_correlation(_squared_distances(a, b, lengthscale).sum(axis=0), nu)
+    if not labelled:
+        return radial_correlation(_squared_distances(a, b, lengthscale).sum(axis=0), nu)
+    numeric = np.setdiff1d(np.arange(a.shape[1]), labelled)
+    squared = _squared_distances(a[:, numeric], b[:, numeric], lengthscale[numeric]).sum(axis=0)
+    k = radial_correlation(squared, nu)
+    for j in labelled:
+        k *= np.where(a[:, j, None] == b[:, j], 1.0, label_correlation(lengthscale[j]))
+    return k
 
 
-def correlation_slopes(x: Array, lengthscale: Array, nu: float) -> tuple[Array, Array]:
+def label_correlation(odds: Array) -> Array:
+    """rho, from rho / (1 - rho)."""
+    return np.asarray(odds / (1 + odds))
+
+
+def label_odds(rho: Array) -> Array:
+    """rho / (1 - rho), finite and positive: 1 and 0 to within 1e-12."""
+    inside = np.clip(rho, 1e-12, 1 - 1e-12)
+    return np.asarray(inside / (1 - inside))
+
+
+def correlation_slopes(x: Array, lengthscale: Array, nu: float, labelled: Labelled = ()) -> tuple[Array, Array]:
     """k(r) between the rows of x (n, d), and its derivatives by log lengthscale_j, (d, n, n)."""
     parts = _squared_distances(x, x, lengthscale)
-    squared = parts.sum(axis=0)
-    # dk/d log l_j = s(r) (x_j - x'_j)^2 / l_j^2
-    return radial_correlation(squared, nu), radial_slope(squared, nu) * parts
+    if not labelled:
+        squared = parts.sum(axis=0)
+        # dk/d log l_j = s(r) (x_j - x'_j)^2 / l_j^2
+        return radial_correlation(squared, nu), radial_slope(squared, nu) * parts
+    numeric = np.setdiff1d(np.arange(x.shape[1]), labelled)
+    squared = parts[numeric].sum(axis=0)
+    k, slopes = radial_correlation(squared, nu), np.empty_like(parts)
+    slopes[numeric] = radial_slope(squared, nu) * parts[numeric]
+    for j in labelled:
+        rho = label_correlation(lengthscale[j])
+        factor = np.where(x[:, j, None] == x[:, j], 1.0, rho)
+        k *= factor
+        slopes[numeric] *= factor
+    for j in labelled:
+        # d rho / d log odds = rho (1 - rho)
+        slopes[j] = np.where(x[:, j, None] == x[:, j], 0.0, k * (1 - label_correlation(lengthscale[j])))
+    return k, slopes
 
 
 def radial_correlation(squared: Array, nu: float) -> Array:
     """k(r) for squared distances r^2."""
     if nu == np.inf:
         return np.asarray(np.exp(-squared / 2))
-    r = np.sqrt(2 * nu * squared)
-    factor = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r**2 / 3}[nu]
-    return np.asarray(factor * np.exp(-r))
+    r = np.asarray(2 * nu * squared)
+    np.sqrt(r, out=r)
+    decay = np.asarray(np.negative(r))
+    np.exp(decay, out=decay)
+    if nu == 0.5:
+        return decay
+    # in place: of large matrices every array in between costs as much as the exponential
+    if nu == 2.5:
+        curved = np.asarray(r**2)
+        curved /= 3
+        r += 1
+        r += curved
+    else:
+        r += 1
+    r *= decay
+    return r
 
 
 def radial_slope(squared: Array, nu: float) -> Array:
@@ -118,6 +173,9 @@ def fit_hyperparameters(
     shortest: float = SHORTEST,
     size: float | None = None,
     near: Hyperparameters | None = None,
+    relative_cov: Array | None = None,
+    labelled: Labelled = (),
+    expected: LogPrior | None = None,
 ) -> Hyperparameters:
     """Hyperparameters by restricted marginal likelihood; those that are given stay as they are.
 
@@ -126,42 +184,53 @@ def fit_hyperparameters(
 
     Parameters
     ----------
-    x, z
-        Inputs (n, d) and values (n,).
+    x, z, basis
+        Inputs (n, d), values (n,) and functions of x, (n, r), r may be 0.
     span
         Width of the domain in each input, (d,): the search's length-scales are relative to it.
-    basis
-        A function of x, (n, r), r may be 0.
     cautious
         With weak priors against short length-scales and little noise: few data may happen to lie on a curve.
-    shortest
-        Length-scale that the search may end at, in spans.
-    size
-        The typical size of z, where its sd is not.
-    near
-        Where to start, if that is known.
+    shortest, size
+        Length-scale that the search may end at, in spans; the typical size of z, where its sd is not.
+    near, relative_cov
+        Where to start, if that is known; in place of diag(relative_var), (n, n), where the noise is correlated.
+    labelled, expected
+        Inputs that hold labels, whose ``span`` is 1; of ``lengthscale`` those that are NaN are to be found. A normal
+        prior of the log hyperparameters, (d + 2,), where something is known about them.
     """
     size = size or float(np.std(z)) or float(np.max(np.abs(z))) or 1.0
-    values = fixed = _given(x, span, sd, lengthscale, noise_var)
+    values = fixed = _given(x, span, sd, lengthscale, noise_var, labelled)
     floor = size if noise_var is None else min(size, np.sqrt(noise_var))
-    lower = np.log(np.concatenate([[1e-3 * floor], shortest * span, [1e-8 * size**2]]))
-    upper = np.log(np.concatenate([[1e2 * size], 20 * span, [4 * size**2]]))
+    lower, upper = _bounds(size, floor, span, shortest, labelled)
     free, deviance = np.isnan(fixed), np.nan
-    weak = _weak_priors(z, basis, size, span) if cautious else None
-    merged = merged_values(x, z, basis, relative_var)
+    weak = _weak_priors(z, basis, size, span, labelled) if cautious else expected
+    merged = merged_values(x, z, basis, relative_var, relative_cov)
 
     def search(start: Array, points: int) -> tuple[float, Array]:
         sample = sample_of_points(len(merged.x), points)
-        return _search(fixed, np.clip(start, lower, upper), lower, upper, nu, merged.part(sample), weak)
+        return _search(fixed, np.clip(start, lower, upper), lower, upper, nu, merged.part(sample), weak, labelled)
 
     if free.any():
-        starts = _starts(size, span, near)
         # one BLAS thread: the result must not depend on their number
         with one_blas_thread():
-            deviance, values = min((search(start, SEARCH_POINTS) for start in starts), key=lambda found: found[0])
+            deviance, values = min((search(one, SEARCH_POINTS) for one in _starts(size, span, near)), key=_first)
             if len(merged.x) > SEARCH_POINTS:
                 deviance, values = search(values, LIKELIHOOD_POINTS)
-    return _named(values, free & ((values < lower + 1e-3) | (values > upper - 1e-3)), deviance)
+    return _named(values, free & ((values < lower + 1e-3) | (values > upper - 1e-3)), deviance, labelled)
+
+
+def _bounds(size: float, floor: float, span: Array, shortest: float, labelled: Labelled) -> tuple[Array, Array]:
+    """Of the log hyperparameters, (d + 2,) each."""
+    lower = np.log(np.concatenate([[1e-3 * floor], shortest * span, [1e-8 * size**2]]))
+    upper = np.log(np.concatenate([[1e2 * size], 20 * span, [4 * size**2]]))
+    for j in labelled:
+        lower[1 + j], upper[1 + j] = np.log(LABEL_ODDS)
+    return lower, upper
+
+
+def _first(found: tuple[float, Array]) -> float:
+    """Its deviance."""
+    return found[0]
 
 
 def _starts(size: float, span: Array, near: Hyperparameters | None) -> list[Array]:
@@ -174,9 +243,10 @@ def _starts(size: float, span: Array, near: Hyperparameters | None) -> list[Arra
     ]
 
 
-def _named(values: Array, at_bound: BoolArray, deviance: float) -> Hyperparameters:
+def _named(values: Array, at_bound: BoolArray, deviance: float, labelled: Labelled) -> Hyperparameters:
     """The log hyperparameters, (d + 2,), in their units."""
-    labels = ["sd", *[f"lengthscale {j + 1}" for j in range(len(values) - 2)], "noise"]
+    each = [f"{'label correlation' if j in labelled else 'lengthscale'} {j + 1}" for j in range(len(values) - 2)]
+    labels = ["sd", *each, "noise"]
     return Hyperparameters(
         sd=float(np.exp(values[0])),
         lengthscale=np.exp(values[1:-1]),
@@ -186,7 +256,14 @@ def _named(values: Array, at_bound: BoolArray, deviance: float) -> Hyperparamete
     )
 
 
-def _given(x: Array, span: Array, sd: float | None, lengthscale: Array | None, noise_var: float | None) -> Array:
+def _given(
+    x: Array,
+    span: Array,
+    sd: float | None,
+    lengthscale: Array | None,
+    noise_var: float | None,
+    labelled: Labelled,
+) -> Array:
     """log sd, log lengthscale_1..d and log noise variance, NaN where they are to be found, (d + 2,)."""
     d = x.shape[1]
     fixed = np.full(d + 2, np.nan)
@@ -194,22 +271,24 @@ def _given(x: Array, span: Array, sd: float | None, lengthscale: Array | None, n
         fixed[0] = np.log(sd)
     if lengthscale is not None:
         fixed[1 : d + 1] = np.log(lengthscale)
-    else:
-        # nothing is known about an input that does not vary: away from it, the process stays what it is there
-        constant = np.flatnonzero(np.ptp(x, axis=0) == 0)
-        fixed[1 + constant] = np.log(20 * span[constant])
+    # nothing is known about an input that does not vary: away from it, the process stays what it is there; with another
+    # label, it shares half of its variance
+    for j in np.flatnonzero(np.isnan(fixed[1 : d + 1]) & (np.ptp(x, axis=0) == 0)):
+        fixed[1 + j] = 0.0 if j in labelled else np.log(20 * span[j])
     if noise_var is not None:
         fixed[d + 1] = np.log(noise_var)
     return fixed
 
 
-def _weak_priors(z: Array, basis: Array, size: float, span: Array) -> tuple[Array, Array]:
+def _weak_priors(z: Array, basis: Array, size: float, span: Array, labelled: Labelled) -> LogPrior:
     """Below what log sd, log length-scales and log noise variance are improbable, and their sds there."""
     # of what the basis leaves: a steep trend is no reason to expect more noise
     left = z - basis @ np.linalg.lstsq(basis, z, rcond=None)[0] if basis.size else z
     size = float(np.std(left)) or size
     below = np.log(np.concatenate([[0.0001 * size], TYPICAL_LENGTH * span, [TYPICAL_NOISE * size**2]]))
-    return below, np.concatenate([[1.0], np.full(len(span), LENGTH_SD), [NOISE_SD]])
+    # labels may have nothing in common
+    below[[1 + j for j in labelled]] = np.log(LABEL_ODDS[0])
+    return LogPrior(below, np.concatenate([[1.0], np.full(len(span), LENGTH_SD), [NOISE_SD]]), below=True)
 
 
 def _search(
@@ -219,7 +298,8 @@ def _search(
     upper: Array,
     nu: float,
     data: MergedValues,
-    prior: tuple[Array, Array] | None = None,
+    prior: LogPrior | None = None,
+    labelled: Labelled = (),
 ) -> tuple[float, Array]:
     """The deviance and the log hyperparameters that a search ends at; those that are not NaN stay as they are."""
     free = np.isnan(fixed)
@@ -232,12 +312,12 @@ def _search(
         next(ticks)
         full = fixed.copy()
         full[free] = free_values
-        value, gradient = restricted_deviance(full, data.x, data.z, nu, basis, data.relative_var)
+        value, gradient = restricted_deviance(full, data.x, data.z, nu, basis, data.noise, labelled)
         scatter, slope = data.scatter_deviance(full[-1])
         value, gradient[-1] = value + scatter, gradient[-1] + slope
         if prior is not None:
-            away = np.minimum(full - prior[0], 0.0) / prior[1]
-            value, gradient = value + float(np.sum(away[free] ** 2)), gradient + 2 * away / prior[1]
+            added, slopes = prior.deviance(full)
+            value, gradient = value + float(np.sum(added[free])), gradient + slopes
         return value, gradient[free]
 
     result = minimize(
@@ -253,18 +333,20 @@ def _search(
 
 
 def restricted_deviance(
-    values: Array, x: Array, z: Array, nu: float, basis: Array, relative_var: Array
+    values: Array, x: Array, z: Array, nu: float, basis: Array, relative: Array, labelled: Labelled = ()
 ) -> tuple[float, Array]:
     """-2 log restricted likelihood and its gradient by the log hyperparameters.
 
     log|S| + log|B'S^-1 B| + z'Pz,  P = S^-1 - S^-1 B (B'S^-1 B)^-1 B'S^-1;  its slope along dS is
-    tr(P dS) - z'P dS P z. Where z is (n, c), its columns are independent, and their deviances are added.
+    tr(P dS) - z'P dS P z. Where z is (n, c), its columns are independent, and their deviances are added. ``relative``
+    is (n,), or (n, n) where the noise is correlated.
     """
     d, columns = x.shape[1], 1 if z.ndim == 1 else z.shape[1]
     var, noise_var = np.exp(2 * values[0]), np.exp(values[d + 1])
-    k, slopes = correlation_slopes(x, np.exp(values[1 : d + 1]), nu)
+    k, slopes = correlation_slopes(x, np.exp(values[1 : d + 1]), nu, labelled)
     try:
-        P, value = restricted_precision(var * k + np.diag(noise_var * relative_var), basis)
+        noise = np.diag(noise_var * relative) if relative.ndim == 1 else noise_var * relative
+        P, value = restricted_precision(var * k + noise, basis)
     except np.linalg.LinAlgError:
         return 1e25, np.zeros(d + 2)
     Pz = (P @ z).reshape(len(x), columns)
@@ -274,7 +356,7 @@ def restricted_deviance(
     def slope(dS: Array) -> float:
         return float(np.vdot(change, dS))
 
-    noise_slope = noise_var * float(np.diag(change) @ relative_var)
+    noise_slope = noise_var * float(np.diag(change) @ relative) if relative.ndim == 1 else slope(noise)
     return total, np.array([slope(2 * var * k), *(slope(var * one) for one in slopes), noise_slope])
 
 
@@ -291,9 +373,11 @@ def restricted_precision(covariance: Array, basis: Array) -> tuple[Array, float]
     return P, float(value)
 
 
-def residual_precision(x: Array, nu: float, fit: Hyperparameters, basis: Array, relative_var: Array) -> Array:
+def residual_precision(
+    x: Array, nu: float, fit: Hyperparameters, basis: Array, relative_var: Array, labelled: Labelled = ()
+) -> Array:
     """P, (n, n), of a regression by the fitted process and the basis; noise_var P z is what it leaves of z."""
-    covariance = fit.sd**2 * correlation(x, x, fit.lengthscale, nu) + fit.noise_var * np.diag(relative_var)
+    covariance = fit.sd**2 * correlation(x, x, fit.lengthscale, nu, labelled) + fit.noise_var * np.diag(relative_var)
     return restricted_precision(covariance, independent_columns(basis))[0]
 
 

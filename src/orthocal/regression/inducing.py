@@ -1,9 +1,10 @@
-"""Gaussian processes in many inputs after one pass over the data: the values at some of the points stand for all.
+"""Gaussian processes after one pass over the data: the values at some points stand for all, but for what is near.
 
-    b(x) = K(x, U) K^-1 u + r,  u ~ N(0, K) at the inducing points U,  r ~ N(0, sd^2 - K(x, U) K^-1 K(U, x)) independent
+    b(x) = K(x, U) K^-1 u + r(x),  u ~ N(0, K) at the inducing points U,  r ~ N(0, K(x, x') - K(x, U) K^-1 K(U, x'))
 
-(the fully independent training conditional of Snelson and Ghahramani 2006): what the inducing points do not say about
-a data point counts as noise there, so that too few of them make theta less certain, not more.
+with r independent between neighbourhoods of some hundred data points (the partially independent conditional of Snelson
+and Ghahramani 2007). Inside of one, r is that of the process, and learnt from its data: with r as noise at every point
+by itself, 1500 inducing points for 3000 data in three inputs at length-scales of .25 move theta by .2 sds, so by .03.
 """
 
 from __future__ import annotations
@@ -15,13 +16,19 @@ from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 
 from ..arrays import Array, IntArray
+from ..progress import progress_bar
 from .gaussian_process import jittered_cholesky, radial_correlation
 from .grid_process import Sums
 
-#: rows whose functions are in memory at a time
-BLOCK = 8_192
+#: rows whose functions are in memory at a time: of thousands a matrix would be new memory, page by page, every time
+BLOCK = 1_024
 #: candidates among which the inducing points are chosen
 CANDIDATES = 20_000
+#: numbers of a covariance that are made together: what they are made from stays in a core's own memory
+CACHED = 2**16
+#: data points at most that are neighbours: a pass costs n (M² + this times M), so that it could be more; half as many
+#: move theta by .02 sds in the example above
+NEIGHBOURHOOD = 400
 
 
 class Inducing(NamedTuple):
@@ -63,25 +70,70 @@ class Inducing(NamedTuple):
         functions = self.functions(x)
         return np.asarray(self.sd**2 * _correlation(x, x, self.lengthscale, self.nu) - functions @ functions.T)
 
-    def sums(self, x: Array, weight: Array, values: Array) -> Sums:
-        """One pass over the rows x (n, d), weight (n,), values (n, c); rows of weight 0 count for nothing."""
-        size, columns = self.size, values.shape[1]
-        functions, mixed, own = np.zeros((size, size)), np.zeros((size, columns)), np.zeros((columns, columns))
-        for start in range(0, len(x), BLOCK):
-            rows = slice(start, start + BLOCK)
-            seen = weight[rows] > 0
-            phi, V = self.functions(x[rows][seen]), values[rows][seen]
-            each = 1 / (1 / weight[rows][seen] + self.unsaid(phi))
-            weighted = phi * each[:, None]
-            functions += phi.T @ weighted
-            mixed += weighted.T @ V
-            own += (V * each[:, None]).T @ V
-        return Sums(functions, mixed, own)
+    def sums(self, x: Array, weight: Array, values: Array, nodes: Array, functional: Array) -> tuple[Sums, Array]:
+        """One pass over the rows x (n, d), weight (n,), values (n, c); rows of weight 0 count for nothing.
+
+        Beside them the covariance, of before the data, of rho = C r(nodes), with nodes (m, d) and functional C (p, m),
+        (p, p). The sums have p columns more than ``values``: the covariance of r at the data with rho.
+        """
+        seen = np.flatnonzero(weight > 0)
+        width = self.size + values.shape[1] + len(functional)
+        total, said = np.zeros((width, width)), np.zeros((len(functional), self.size))
+        scaled = x[seen] / self.lengthscale
+        places = neighbourhoods(scaled, nodes / self.lengthscale, NEIGHBOURHOOD)
+        for among, near in progress_bar(places, f"{len(x)} points, {self.size} inducing points"):
+            rows, own = seen[among], functional[:, near]
+            both = np.vstack([x[rows], nodes[near]])
+            functions, count = self.functions(both), len(rows)
+            phi = functions[:count]
+            said += own @ functions[count:]
+            left = self.sd**2 * _correlation(x[rows], both, self.lengthscale, self.nu) - phi @ functions.T
+            root, _ = jittered_cholesky(left[:, :count] + np.diag(1 / weight[rows]))
+            columns = np.hstack([phi, values[rows], left[:, count:] @ own.T])
+            white = solve_triangular(root, columns, lower=True, check_finite=False)
+            total += white.T @ white
+        found = Sums(total[: self.size, : self.size], total[: self.size, self.size :], total[self.size :, self.size :])
+        return found, self._prior_of(nodes, functional) - said @ said.T
+
+    def _prior_of(self, nodes: Array, functional: Array) -> Array:
+        """C K(nodes, nodes) C', (p, p)."""
+        covariance = np.zeros((len(functional), len(functional)))
+        for start in range(0, len(nodes), NEIGHBOURHOOD):
+            some = slice(start, start + NEIGHBOURHOOD)
+            between = _correlation(nodes[some], nodes, self.lengthscale, self.nu)
+            covariance += functional[:, some] @ (between @ functional.T)
+        return self.sd**2 * covariance
+
+
+def neighbourhoods(x: Array, nodes: Array, most: int) -> list[tuple[IntArray, IntArray]]:
+    """The rows of x (n, d) in parts of at most ``most`` neighbours, each with the rows of nodes (m, d) among them.
+
+    Halves of halves, along whatever input they are widest in.
+    """
+    found = []
+    waiting = [(np.arange(len(x)), np.arange(len(nodes)))]
+    while waiting:
+        rows, near = waiting.pop()
+        if len(rows) <= most:
+            found.append((rows, near))
+            continue
+        own, half = x[rows], len(rows) // 2
+        widest = int(np.argmax(np.ptp(own, axis=0)))
+        order = np.argpartition(own[:, widest], half)
+        below = nodes[near, widest] < own[order[half], widest]
+        waiting += [(rows[order[:half]], near[below]), (rows[order[half:]], near[~below])]
+    return found
 
 
 def _correlation(a: Array, b: Array, lengthscale: Array, nu: float) -> Array:
     """k between the rows of a (m, d) and b (n, d), without an array for every input."""
-    return radial_correlation(cdist(a / lengthscale, b / lengthscale, "sqeuclidean"), nu)
+    left, right = a / lengthscale, b / lengthscale
+    found = np.empty((len(a), len(b)))
+    each = max(1, CACHED // max(len(b), 1))
+    for start in range(0, len(a), each):
+        rows = slice(start, start + each)
+        found[rows] = radial_correlation(cdist(left[rows], right, "sqeuclidean"), nu)
+    return found
 
 
 def spread_points(x: Array, lengthscale: Array, most: int) -> IntArray:

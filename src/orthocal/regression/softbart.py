@@ -50,11 +50,15 @@ class SoftBARTSampler(CompiledSampler):
         nodes: Array,
         noise_var: Array,
         unit: float = 1.0,
+        shares: Array | None = None,
     ) -> None:
+        """``shares`` (d,) say how often each input is split by a priori, all alike if not given."""
         self.prior, self.leaf_sd, self.unit = prior, leaf_sd, unit
         self._low, self._scale = low, scale
         self._points = self._scaled(np.vstack([x, nodes]))
         self._weight = np.ascontiguousarray(1 / noise_var)
+        d = len(self._points)
+        self._shares: Array = np.full(d, 1 / d) if shares is None else shares / shares.sum()
 
     def predict(self, rng: np.random.Generator, records: Record, x_new: Array) -> Array:
         points = self._scaled(x_new)
@@ -98,7 +102,7 @@ class SoftBARTSampler(CompiledSampler):
     ) -> None:
         prior, chain = self.prior, SoftForest(*state)
         # from stumps, sampled shares settle on any input before the trees have found those that matter, and stay
-        sparsity = 0.0 if starting else prior.sparsity
+        sparsity = (0.0 if starting else prior.sparsity) * self._shares
         sweep(
             rng,
             response,
@@ -113,7 +117,7 @@ class SoftBARTSampler(CompiledSampler):
         )
 
     def empty(self) -> SoftForest:
-        trees, (inputs, points) = self.prior.trees, self._points.shape
+        trees, points = self.prior.trees, self._points.shape[1]
         nodes = np.zeros((trees, SLOTS, 4), dtype=np.int16)
         nodes[:, :, 0], nodes[:, :, PARENT] = LEAF, FREE
         nodes[:, 0, PARENT] = -1
@@ -122,7 +126,7 @@ class SoftBARTSampler(CompiledSampler):
             cut=np.zeros((trees, SLOTS)),
             mu=np.zeros((trees, SLOTS)),
             tau=np.full(trees, self.prior.bandwidth),
-            shares=np.full(inputs, 1 / inputs),
+            shares=self._shares.copy(),
             fit=np.zeros(points),
             counts=np.zeros((4, 2), dtype=np.int64),
         )

@@ -37,9 +37,9 @@ START = np.int64(0)
 # the tests call this one, and two others, from Python
 @njit(error_model="numpy")
 def draw_shares(rng, nodes, sparsity, s):
-    """s ~ Dirichlet(sparsity / d + number of splits by each variable)."""
+    """s ~ Dirichlet(sparsity (d,) + number of splits by each variable)."""
     for v in range(len(s)):
-        s[v] = sparsity / len(s)
+        s[v] = sparsity[v]
     for t in range(len(nodes)):
         for k in range(SLOTS):
             if nodes[t, k, PARENT] != FREE and nodes[t, k, CHILD] != LEAF:
@@ -250,5 +250,5 @@ def sweep(rng, response, weight, x, nodes, cut, mu, tau, s, fit, counts, alpha, 
         fill_reach(tree, c, tau[t], x, reach, n, N)
         add_tree(rest, -1.0, reach, own, value, START, n)
         add_tree(fit, 1.0, reach, own, value, START, N)
-    if sparsity > 0:
+    if sparsity[0] > 0:
         draw_shares(rng, nodes, sparsity, s)

@@ -7,8 +7,8 @@ The fields of a node are below: its left child (the right one is next to it; LEA
 empty slot), split variable, cut number and depth. A point goes left if its bin is at most the cut number.
 
 A tree's prior: a node of depth h splits with probability alpha (1 + h)^-beta if some variable still has a cut there,
-else with probability 0; the variable is uniform among those, the cut uniform among the variable's. Trees with a leaf
-of fewer than ``least`` data points are excluded.
+else with probability 0; the variable is one of those with probabilities as its ``shares``, which are all 1 where inputs
+are numbers, the cut uniform among the variable's. Trees with a leaf of fewer than ``least`` data points are excluded.
 """
 
 from __future__ import annotations
@@ -52,16 +52,30 @@ def open_variables(tree, k, cuts):
 
 
 @part
-def draw_rule(rng, tree, k, cuts, count):
-    """A rule from its prior at node k, which can be split by ``count`` variables."""
-    skip = int(rng.random() * count)
+def open_shares(tree, k, cuts, shares):
+    """Shares of the variables that node k can be split by, added up."""
+    total = 0.0
     for v in range(len(cuts)):
         lo, hi = cut_range(tree, k, v, cuts)
         if hi > lo:
-            if skip == 0:
-                return v, lo + int(rng.random() * (hi - lo)), lo, hi
-            skip -= 1
-    return 0, 0, 0, 0
+            total += shares[v]
+    return total
+
+
+@part
+def draw_rule(rng, tree, k, cuts, shares):
+    """A rule from its prior at node k, which can be split by some variable."""
+    skip = rng.random() * open_shares(tree, k, cuts, shares)
+    chosen, low, high = 0, 0, 0
+    for v in range(len(cuts)):
+        lo, hi = cut_range(tree, k, v, cuts)
+        if hi > lo:
+            # the last one, if rounding leaves something
+            chosen, low, high = v, lo, hi
+            if skip < shares[v]:
+                break
+            skip -= shares[v]
+    return chosen, low + int(rng.random() * (high - low)), low, high
 
 
 @part
@@ -76,7 +90,7 @@ def log_unsplit_children(lo, hi, cut, count, p):
 
 
 @part
-def log_prior(tree, cuts, chances):
+def log_prior(tree, cuts, shares, chances):
     """Log prior of a tree's shape and rules; -inf for rules that cannot be."""
     total = 0.0
     for k in range(SLOTS):
@@ -87,10 +101,11 @@ def log_prior(tree, cuts, chances):
         if tree[k, CHILD] == LEAF:
             total += np.log(1 - p)
             continue
-        lo, hi = cut_range(tree, k, np.int64(tree[k, VARIABLE]), cuts)
+        v = np.int64(tree[k, VARIABLE])
+        lo, hi = cut_range(tree, k, v, cuts)
         if not lo <= tree[k, CUT] < hi:
             return -np.inf
-        total += np.log(p) - np.log(count) - np.log(hi - lo)
+        total += np.log(p) - np.log(open_shares(tree, k, cuts, shares) / shares[v]) - np.log(hi - lo)
     return total
 
 

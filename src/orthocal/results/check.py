@@ -16,6 +16,7 @@ from .coverage import domain_findings
 from .emulated import emulator_findings
 from .file_words import for_a_file
 from .mixing import ESS_LIMIT, kept_draws, mixing
+from .noise_correlation import correlated
 from .notes import Notes
 from .open_directions import open_finding
 from .outcome_findings import errors_in_x, impossible_observations
@@ -55,13 +56,13 @@ MEMORY_LIMIT = 0.1
 def findings(record: Record) -> Findings:
     """All findings about a result."""
     parts = (
-        _orthogonality,
-        _projected_draws,
+        orthogonality,
+        projected_draws,
         _maxima,
-        _sensitivity,
-        _quadrature,
+        sensitivity,
+        quadrature,
         bias_integrals,
-        _minima,
+        minima_findings,
         mixing,
         kept_draws,
         _theta_step,
@@ -69,10 +70,11 @@ def findings(record: Record) -> Findings:
         conflict,
         allowed,
         _curvature,
-        _noise,
+        noise_findings,
+        correlated,
         errors_in_x,
         impossible_observations,
-        _bias,
+        bias_findings,
         simulator_work,
         emulator_findings,
         gradient_error,
@@ -83,7 +85,7 @@ def findings(record: Record) -> Findings:
     return Findings(for_a_file(found) if record.problem_file else found)
 
 
-def _orthogonality(record: Record, notes: Notes) -> Iterator[Finding]:
+def orthogonality(record: Record, notes: Notes) -> Iterator[Finding]:
     if not record.has("sample_stats", "orthogonality_error"):
         return
     errors = record.values("sample_stats", "orthogonality_error")
@@ -106,7 +108,7 @@ def _orthogonality(record: Record, notes: Notes) -> Iterator[Finding]:
         yield Finding("problem", "orthogonality", wrong, "do not use these draws; please report this as a bug")
 
 
-def _projected_draws(record: Record, notes: Notes) -> Iterator[Finding]:
+def projected_draws(record: Record, notes: Notes) -> Iterator[Finding]:
     """Of the joint projection: draws without a clear theta, and the weights of theta's prior."""
     if record.projection is not ProjectionKind.JOINT:
         return
@@ -150,7 +152,7 @@ def _maxima(record: Record, notes: Notes) -> Iterator[Finding]:
         yield Finding("note", "stationary points", message, 'the joint projection has none of these: method="gp"')
 
 
-def _sensitivity(record: Record, notes: Notes) -> Iterator[Finding]:
+def sensitivity(record: Record, notes: Notes) -> Iterator[Finding]:
     weakest = notes.weakest_sensitivity
     if weakest is None:
         family = KINDS.get(record.method["kind"])
@@ -173,7 +175,7 @@ def _sensitivity(record: Record, notes: Notes) -> Iterator[Finding]:
     )
 
 
-def _quadrature(record: Record, notes: Notes) -> Iterator[Finding]:
+def quadrature(record: Record, notes: Notes) -> Iterator[Finding]:
     error = notes.quadrature_error
     if error is None:
         return
@@ -185,7 +187,7 @@ def _quadrature(record: Record, notes: Notes) -> Iterator[Finding]:
         yield Finding("problem", "quadrature", message, "take more nodes: oc.Box(lower, upper, nodes=...)")
 
 
-def _minima(record: Record, notes: Notes) -> Iterator[Finding]:
+def minima_findings(record: Record, notes: Notes) -> Iterator[Finding]:
     losses = record.constant("minima_loss")
     if notes.on_bound:
         yield Finding(
@@ -306,7 +308,7 @@ def _curvature(record: Record, notes: Notes) -> Iterator[Finding]:
         yield Finding("note" if change < np.log1p(CURVATURE_LIMITS[1]) else "problem", "curvature", message, advice)
 
 
-def _noise(record: Record, notes: Notes) -> Iterator[Finding]:
+def noise_findings(record: Record, notes: Notes) -> Iterator[Finding]:
     covariance = record.noise_cov
     sds = np.sqrt(np.diag(covariance))
     least = float(np.linalg.eigvalsh(covariance / np.outer(sds, sds))[0])
@@ -360,7 +362,7 @@ def _of_rows(record: Record) -> str:
     return f"; in single rows {', '.join(f'{low:.3g} to {high:.3g}' for low, high in ends)}"
 
 
-def _bias(record: Record, notes: Notes) -> Iterator[Finding]:
+def bias_findings(record: Record, notes: Notes) -> Iterator[Finding]:
     if record.without_inputs:
         yield from output_findings(record)
         return

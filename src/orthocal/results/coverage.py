@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
 from scipy.special import gammaln
 
-from ..arrays import Array, BoolArray
+from ..arrays import Array, BoolArray, unique_rows
 from ..findings import Finding
 from .notes import Notes
 from .record import Record
@@ -82,13 +82,13 @@ class Spacing(NamedTuple):
 
 
 class Coverage:
-    """The data x (n, d); inputs that are constant have the domain's ``width``, (d,)."""
+    """The data x (n, d), one of ``looks`` such sets; inputs that are constant have the domain's ``width``, (d,)."""
 
-    def __init__(self, x: Array, width: Array) -> None:
+    def __init__(self, x: Array, width: Array, looks: int = 1) -> None:
         d = x.shape[1]
         own = np.ptp(x, axis=0)
         self.unit = np.where(own > 0, own, np.where(width > 0, width, 1.0))
-        self.spacings = [Spacing.of(column, d, one) for column, one in zip(x.T, self.unit, strict=True)]
+        self.spacings = [Spacing.of(column, looks * d, one) for column, one in zip(x.T, self.unit, strict=True)]
         self._x = np.unique(x, axis=0)
         # an input that was never varied is said by itself
         self._varied = own > 0
@@ -100,6 +100,8 @@ class Coverage:
 
     def distance(self, points: Array, unit: Array) -> Array:
         """min_i |(x - x_i) / unit|, (m,)."""
+        if not self._x.shape[1]:
+            return np.zeros(len(points))
         return np.asarray(cKDTree(self._x / unit).query(points / unit)[0])
 
     def remote(self, points: Array) -> BoolArray:
@@ -118,42 +120,93 @@ class Coverage:
 
 
 class Found(NamedTuple):
-    """A hole along one input: between which values, and its share of the domain."""
+    """A hole along one input: between which values, and its share of the domain; of which labels, where some have any.
+
+    ``labels`` (l,) are the numbers that these have in x.
+    """
 
     name: str
     lower: float
     upper: float
     share: float
+    labels: tuple[float, ...] = ()
+    words: str = ""
+
+
+class Part(NamedTuple):
+    """The domain of one combination of labels: its nodes (m,), its labels, what they are called, and its data."""
+
+    nodes: BoolArray
+    labels: tuple[float, ...]
+    words: str
+    data: Coverage | None
 
 
 class DomainCoverage:
-    """How the data of a record cover its domain."""
+    """How the data of a record cover its domain; those of each combination of labels are looked at by themselves."""
 
     def __init__(self, record: Record) -> None:
         self._record = record
-        self.lower, self.upper = record.constant("domain")
-        self.data = Coverage(record.x, self.upper - self.lower)
+        lower, upper = record.constant("domain")
+        self._numeric = record.labels.numeric(len(lower))
+        self.names = tuple(record.input_names[j] for j in self._numeric)
+        self.lower, self.upper = lower[self._numeric], upper[self._numeric]
+        self._nodes, self._weights = record.constant("nodes"), record.constant("node_weights")
+        self.data = Coverage(record.x[:, self._numeric], self.upper - self.lower)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """Of each combination of labels; the whole domain where no input has any."""
+        labels, x = self._record.labels, self._record.x
+        if not labels:
+            return [Part(np.ones(len(self._nodes), dtype=bool), (), "", self.data)]
+        found, columns = [], list(labels.columns)
+        combinations, (place,) = unique_rows(self._nodes[:, columns])
+        for k, values in enumerate(combinations):
+            own = (x[:, columns] == values).all(axis=1)
+            each = zip(labels.each, values, strict=True)
+            words = ", ".join(f"{one.name} {one.text(value)}" for one, value in each)
+            width = self.upper - self.lower
+            data = Coverage(x[own][:, self._numeric], width, len(combinations)) if own.any() else None
+            found.append(Part(place == k, tuple(values.tolist()), words, data))
+        return found
 
     @cached_property
     def holes(self) -> list[Found]:
         """The holes along the inputs."""
-        record, found = self._record, []
-        nodes, weights = record.constant("nodes"), record.constant("node_weights")
-        for j, (name, spacing) in enumerate(zip(record.input_names, self.data.spacings, strict=True)):
+        return [hole for part in self.parts if part.data is not None for hole in self._holes(part, part.data)]
+
+    def _holes(self, part: Part, data: Coverage) -> Iterator[Found]:
+        whole = float(self._weights[part.nodes].sum())
+        for j, (name, spacing) in enumerate(zip(self.names, data.spacings, strict=True)):
             for low, high in spacing.holes(float(self.lower[j]), float(self.upper[j])):
-                share = float(weights[(nodes[:, j] >= low) & (nodes[:, j] <= high)].sum())
-                if share >= SMALL_SHARE:
-                    found.append(Found(name, low, high, share))
-        return found
+                column = self._nodes[:, self._numeric[j]]
+                share = float(self._weights[part.nodes & (column >= low) & (column <= high)].sum())
+                if share >= SMALL_SHARE * whole:
+                    yield Found(name, low, high, share, part.labels, part.words)
+
+    @cached_property
+    def unseen(self) -> list[tuple[str, float]]:
+        """Combinations of labels without any data, and their shares of the domain."""
+        return [
+            (part.words, float(self._weights[part.nodes].sum()))
+            for part in self.parts
+            if part.data is None and self._weights[part.nodes].any()
+        ]
 
     def empty(self) -> float:
         """Share of the domain's weight without data nearby."""
-        nodes, weights = (self._record.constant(name) for name in ("nodes", "node_weights"))
-        inside = self.data.remote(nodes)
+        inside = np.zeros(len(self._nodes), dtype=bool)
+        for part in self.parts:
+            if part.data is None:
+                inside |= part.nodes
+            else:
+                inside[part.nodes] |= part.data.remote(self._nodes[part.nodes][:, self._numeric])
         for hole in self.holes:
-            column = nodes[:, self._record.input_names.index(hole.name)]
-            inside |= (column >= hole.lower) & (column <= hole.upper)
-        return float(weights[inside].sum())
+            column = self._nodes[:, self._record.input_names.index(hole.name)]
+            own = next(part.nodes for part in self.parts if part.labels == hole.labels)
+            inside |= own & (column >= hole.lower) & (column <= hole.upper)
+        return float(self._weights[inside].sum())
 
 
 def domain_findings(record: Record, notes: Notes) -> Iterator[Finding]:
@@ -166,7 +219,12 @@ def domain_findings(record: Record, notes: Notes) -> Iterator[Finding]:
     covered = DomainCoverage(record)
     share = covered.empty()
     if share >= NOTE_SHARE:
-        where = [f"{hole.name} from {hole.lower:.4g} to {hole.upper:.4g} ({hole.share:.0%})" for hole in covered.holes]
+        where = [f"{words} ({own:.0%})" for words, own in covered.unseen]
+        where += [
+            f"{hole.name} from {hole.lower:.4g} to {hole.upper:.4g}{f' with {hole.words}' if hole.words else ''} "
+            f"({hole.share:.0%})"
+            for hole in covered.holes
+        ]
         places = f": {', '.join(where)}" if where else ", in the corners between the data"
         yield Finding(
             "problem" if share >= PROBLEM_SHARE else "note",
@@ -175,7 +233,7 @@ def domain_findings(record: Record, notes: Notes) -> Iterator[Finding]:
             "theta depends on that",
             "give the domain that the data cover, oc.Box(lower, upper) or oc.Points(nodes), or measure there too",
         )
-    for j, (name, spacing) in enumerate(zip(record.input_names, covered.data.spacings, strict=True)):
+    for j, (name, spacing) in enumerate(zip(covered.names, covered.data.spacings, strict=True)):
         if len(spacing.values) == 1 and covered.upper[j] > covered.lower[j]:
             message = f"{name} was measured at one value only, {spacing.values[0]:.4g}"
             advice = "theta depends on what the bias is elsewhere in the domain: measure at other values too"
@@ -208,11 +266,23 @@ def distances(record: Record, points: Array) -> Distances:
     No length-scale counts as longer than the data are wide. Where the bias is no Gaussian process, l is 0.3 of that
     width.
     """
-    lower, upper = record.constant("domain")
-    data = Coverage(record.x, upper - lower)
-    given = [np.asarray(one["lengthscale"]) for one in record.notes.bias if "lengthscale" in one]
-    lengths = [one for one in given if one.shape == data.unit.shape]
+    covered, labels, d = DomainCoverage(record), record.labels, points.shape[1]
+    data, numeric = covered.data, labels.numeric(d)
+    given = [[one["lengthscale"][j] for j in numeric] for one in record.notes.bias if _has_lengths(one, d)]
     unit, words = USUAL_LENGTH * data.unit, f"times {USUAL_LENGTH:g} of the data's width"
-    if lengths:
-        unit, words = np.minimum(np.min(lengths, axis=0), data.unit), "length-scales of the bias"
-    return Distances(data.distance(points, unit), words, data.distance(points, data.unit), data.far(points))
+    if given:
+        unit, words = np.minimum(np.min(given, axis=0), data.unit), "length-scales of the bias"
+    found = Distances(np.zeros(len(points)), words, np.zeros(len(points)), np.ones(len(points), dtype=bool))
+    columns = list(labels.columns)
+    for part in covered.parts:
+        own = (points[:, columns] == part.labels).all(axis=1)
+        # the data of other labels are all that is known of one that has none
+        at, nearest = points[own][:, numeric], part.data or data
+        found.values[own], found.widths[own] = nearest.distance(at, unit), nearest.distance(at, data.unit)
+        found.far[own] = part.data is None or part.data.far(at)
+    return found
+
+
+def _has_lengths(findings: dict[str, Any], d: int) -> bool:
+    """Whether a bias has a length-scale for each input."""
+    return len(findings.get("lengthscale", [])) == d

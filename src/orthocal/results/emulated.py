@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from ..findings import Finding, Level
+from .emulator_share import emulator_share
 from .notes import Notes
 from .record import Record
 
 #: an emulator's own sd in noise sds that is worth a word, and a problem
 ERROR_LIMITS = 0.3, 1.0
+#: the emulator's share of a parameter's variance that is worth a word, and a problem: the field data hardly count then
+SHARE_LIMITS = 0.1, 0.8
 #: share of the draws without runs nearby that is a problem
 OUTSIDE_LIMIT = 0.2
 #: the same of the rows, or of the domain, without points of the runs nearby: worth a word, and a problem
@@ -20,6 +25,8 @@ def emulator_findings(record: Record, notes: Notes) -> Iterator[Finding]:
     share = notes.outside_runs
     if share is None:
         return
+    for sentence in notes.emulator_said:
+        yield Finding("fine", "emulator", sentence)
     if share == 0:
         yield Finding("fine", "emulator", "all draws of theta have runs nearby")
     else:
@@ -30,6 +37,9 @@ def emulator_findings(record: Record, notes: Notes) -> Iterator[Finding]:
         advice = "add runs there (oc.next_runs), or restrict the priors to where runs are"
         yield Finding("note" if share < OUTSIDE_LIMIT else "problem", "emulator", message, advice)
     yield from _over_x(notes)
+    if notes.emulator_draws:
+        yield from _propagated(record, notes)
+        return
     if notes.emulator_sd is None:
         message = "it does not know its own error, and neither do the posterior and these checks"
         advice = 'see its error at held-out runs (oc.compare_emulators), or take emulator "gp", which knows its own'
@@ -40,9 +50,38 @@ def emulator_findings(record: Record, notes: Notes) -> Iterator[Finding]:
         counted = ", which the noise includes" if notes.emulator_counted else ""
         yield Finding("fine", "emulator", f"{message}{counted}")
     else:
-        advice = "the posterior does not know of it: add runs (oc.next_runs), or take emulator_error=True"
+        advice = (
+            "the posterior does not know of it: take the joint projection, which has it from the emulator's draws "
+            "(emulator_draws), add runs (oc.next_runs), or take emulator_error=True"
+        )
         level: Level = "note" if notes.emulator_sd < ERROR_LIMITS[1] else "problem"
         yield Finding(level, "emulator", message, advice)
+
+
+def _propagated(record: Record, notes: Notes) -> Iterator[Finding]:
+    """The emulator's part of the variance of each parameter, where its draws stood for the simulator."""
+    theta = record.theta.reshape(-1, len(record.parameter_names))
+    share = emulator_share(theta, record.values("posterior", "emulator_number").ravel().astype(np.intp))
+    if not np.isfinite(share).all():
+        message = f"{notes.emulator_draws} of its draws stood for the simulator: too few draws of theta tell its part"
+        yield Finding("note", "emulator", message, "take more draws")
+        return
+    each = ", ".join(f"{one:.0%} of {name}'s" for name, one in zip(record.parameter_names, share, strict=True))
+    message = f"its uncertainty, from {notes.emulator_draws} draws of it, is part of the variance: {each}"
+    most = float(share.max())
+    if notes.emulator_spread is not None and any(one != 1 for one in notes.emulator_spread):
+        factors = ", ".join(f"{one:.2g}" for one in notes.emulator_spread)
+        message += f" (the spread of its draws was multiplied by {factors}, as held-out runs ask for)"
+    if most < SHARE_LIMITS[0]:
+        yield Finding("fine", "emulator", message)
+        return
+    if notes.runs_to_halve:
+        runs = "run" if notes.runs_to_halve == 1 else "runs"
+        message += f"; {notes.runs_to_halve} more {runs}, each where it is best, would halve it"
+    elif notes.runs_to_halve == 0:
+        message += "; it would take many more runs to halve it"
+    advice = "add runs (oc.next_runs) and fit the emulator again"
+    yield Finding("note" if most < SHARE_LIMITS[1] else "problem", "emulator", message, advice)
 
 
 def _over_x(notes: Notes) -> Iterator[Finding]:

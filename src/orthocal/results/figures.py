@@ -15,6 +15,7 @@ from ..projection import ProjectionKind
 from ..regression.gaussian_process import sample_of_points
 from .coverage import DomainCoverage
 from .curves import central_band
+from .label_figures import has_label_curves, label_bias_figure, label_fit_figure
 from .output_figures import MOST_SHOWN, outputs_bias_figure, outputs_fit_figure
 from .record import Record
 
@@ -22,6 +23,9 @@ from .record import Record
 MOST_POINTS = 1000
 #: largest over smallest observation from which on an axis is logarithmic
 LOG_AXIS = 100.0
+
+#: letters of a label that an axis has room for
+LONGEST_LABEL = 12
 
 _POINTS = {"color": DATA, "s": 10, "alpha": 0.7, "linewidths": 0, "zorder": 3, "label": "field data"}
 
@@ -48,7 +52,9 @@ def fit_figure(record: Record) -> Figure:
     """Data and fit: the model alone and model + bias, one row an outcome."""
     if record.without_inputs:
         return outputs_fit_figure(record)
-    if len(record.input_names) > 1:
+    if has_label_curves(record):
+        return label_fit_figure(record, shown_rows(record))
+    if not record.along_one_input:
         return _observed_against_fitted(record)
     bands = _bands(record)
     shown = shown_outcomes(record)
@@ -76,7 +82,9 @@ def bias_figure(record: Record) -> Figure:
     """The bias and its projection, one row an outcome."""
     if record.without_inputs:
         return outputs_bias_figure(record)
-    if len(record.input_names) > 1:
+    if has_label_curves(record):
+        return label_bias_figure(record, shown_rows(record))
+    if not record.along_one_input:
         return _bias_by_input(record)
     bands = _bands(record)
     shown = shown_outcomes(record)
@@ -277,6 +285,21 @@ def _observed_against_fitted(record: Record) -> Figure:
     return figure
 
 
+def _places(axis: Axes, record: Record, j: int, column: Array) -> Array:
+    """Where points stand along input j: its numbers, or side by side above their label, which the axis shows."""
+    own = record.labels.of(j)
+    if own is None:
+        return column
+    shown = [label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…" for label in own.labels]
+    axis.set_xticks(range(len(shown)), [text(label) for label in shown], rotation=90 if len(shown) > 6 else 0)
+    codes, places = own.codes(column), np.zeros(len(column))
+    for code in range(len(shown)):
+        rows = np.flatnonzero(codes == code)
+        places[rows] = code + 0.3 * np.linspace(-1, 1, len(rows)) * (len(rows) > 1)
+    axis.set_xlim(-0.6, len(shown) - 0.4)
+    return places
+
+
 def _bias_by_input(record: Record) -> Figure:
     """For several inputs: the bias at the data points against each input."""
     inputs = record.input_names
@@ -294,7 +317,8 @@ def _bias_by_input(record: Record) -> Figure:
                 axis.set_visible(False)
                 continue
             errors = [middle - lower, upper - middle]
-            axis.errorbar(x[:, j], middle, yerr=errors, fmt="o", ms=2.5, color=BIAS, elinewidth=0.5, alpha=0.7)
+            at = _places(axis, record, j, x[:, j])
+            axis.errorbar(at, middle, yerr=errors, fmt="o", ms=2.5, color=BIAS, elinewidth=0.5, alpha=0.7)
             axis.axhline(0, color="0.7", lw=0.8, zorder=0)
             axis.set(xlabel=text(inputs[j]), ylabel=f"bias of {text(name)}")
     return figure

@@ -10,6 +10,10 @@ from ..findings import Finding
 #: what a Python program would write -> what a problem file or a command has for it; longer phrases come first
 _WORDS = (
     (r"noise_cov=oc\.VaryingNoise\(\)", "varying in [noise]"),
+    (
+        r"noise_cov=oc\.CorrelatedNoise\((.*?), length=(.*?), share=(.*?), sd=(.*?)\)",
+        r'kind = "ar1", column = \1, length = \2, share = \3 and sd = \4 in [noise]',
+    ),
     (r'noise_cov="sample"', 'cov = "sample" in [noise]'),
     (r"oc\.GroupNoise with a group", "groups in [noise], one"),
     (r"oc\.Box\(lower, upper, nodes=\.\.\.\)", "nodes in [domain]"),
@@ -25,8 +29,13 @@ _WORDS = (
     (r"give starts=|(?<=or )more starts", "more starts in [sampling]"),
     (r"add runs( there)? \(oc\.next_runs\)", r"make more runs\1 (orthocal simulate, with a larger design)"),
     (r"oc\.compare_emulators", "orthocal emulate"),
+    (r"\(emulator_draws\)", "(emulator_draws in [sampling])"),
     (r"emulator_error=True", "error = true in [simulator]"),
-    (r'emulator "gp"', 'emulator = "gp" in [simulator]'),
+    (r'emulator "(gp|auto)"', r'emulator = "\1" in [simulator]'),
+    (r"oc\.Simulator\(f, jobs=\.\.\.\)", "jobs in [simulator]"),
+    (r"\(oc\.campaign, oc\.emulate\)", "(orthocal simulate, and runs in [simulator])"),
+    (r"batched=True", "batched = true in [simulator]"),
+    (r"posterior\.check\(\) says it after a run", "orthocal run says it"),
     (
         r"give a longer step, oc\.Simulator\(f, step=1e-3\)",
         "let it return more digits, or give gradient in [simulator]",
@@ -36,6 +45,7 @@ _WORDS = (
     (r"oc\.bias\.GP\(lengthscale=\.\.\.\)", "in [method]"),
     (r'transform=("\w+"(?: or "\w+")?)', r"transform = \1 in [data]"),
     (r"y_err", "y_err in [data]"),
+    (r"noise_cov=", "cov in [noise] = "),
     (r"noise_cov", "cov in [noise]"),
     (r"(more draws, and more warmup|more draws|more warmup)\b", r"\1 in [sampling]"),
 )

@@ -29,7 +29,7 @@ def labelled(problem: Problem, draws: Draws, attributes: Mapping[str, str | int]
             {name: (("chain", "draw"), value) for name, value in draws.stats.items()}, coords=index
         ),
         "observed_data": xr.Dataset({"y": (("point", "outcome"), data.native_y)}, coords=points),
-        "constant_data": _constant_data(problem, draws.directions).assign_coords({**points, **named}),
+        "constant_data": _constant_data(problem, draws).assign_coords({**points, **named}),
         "prior": _prior(problem),
         "bias_state": _states(draws.bias_state, ("chain", "draw")).assign_coords(index),
     }
@@ -57,6 +57,8 @@ def _posterior(problem: Problem, draws: Draws) -> xr.Dataset:
         "unshifted": draws.unshifted,
         "bias_square": draws.bias_square,
         "process_square": draws.process_square,
+        "emulator_number": draws.emulator_number,
+        "emulator_tilt": draws.emulator_tilt,
         "noise_cov": draws.noise_cov,
         "noise_cov_by_group": draws.noise_by_group,
     }
@@ -64,6 +66,9 @@ def _posterior(problem: Problem, draws: Draws) -> xr.Dataset:
         if values is not None:
             some = draws.kept is not None and name in ("model", "bias")
             dims = tuple(KEPT if some and dim == "draw" else dim for dim in STORED_BESIDE[name])
+            if dims[-1] == "parameter" and values.shape[-1] != parameters.p:
+                # of several experiments: the prior moved all of their parameters
+                dims = (*dims[:-1], "parameter_of_all")
             posterior[name] = (dims, values)
     if draws.kept is not None:
         posterior = posterior.assign_coords({KEPT: draws.kept})
@@ -92,7 +97,7 @@ def _states(records: dict[str, Array], leading: tuple[str, ...]) -> xr.Dataset:
     )
 
 
-def _constant_data(problem: Problem, directions: Array | None) -> xr.Dataset:
+def _constant_data(problem: Problem, draws: Draws) -> xr.Dataset:
     data, parameters = problem.data, problem.parameters
     constant = xr.Dataset(
         {
@@ -116,6 +121,8 @@ def _constant_data(problem: Problem, directions: Array | None) -> xr.Dataset:
     )
     if problem.noise.by_point is not None:
         constant["noise_cov_by_point"] = (("point", "outcome", "other_outcome"), problem.noise.by_point)
+    if problem.noise.rows is not None:
+        constant["noise_correlation"] = (("point", "other_point"), problem.noise.rows.matrix)
     if problem.noise.groups is not None:
         constant["noise_group_of_point"] = (("point",), problem.noise.groups)
     if problem.input_errors is not None:
@@ -127,6 +134,8 @@ def _constant_data(problem: Problem, directions: Array | None) -> xr.Dataset:
         constant["x_err_cov"] = (("point", "outcome", "other_outcome"), problem.input_errors.cov)
     if data.groups is not None:
         constant["group"] = (("point",), list(data.groups.of_rows), {"name": data.groups.name})
-    if directions is not None:
-        constant["projection_direction"] = (("point", "outcome", "parameter"), directions)
+    if draws.directions is not None:
+        constant["projection_direction"] = (("point", "outcome", "parameter"), draws.directions)
+    if draws.emulator_shift is not None and draws.emulator_shift.shape[1] == parameters.p:
+        constant["emulator_shift"] = (("emulator_draw", "parameter"), draws.emulator_shift)
     return constant

@@ -8,6 +8,7 @@ import xarray as xr
 from ..arrays import Array, BoolArray
 from ..errors import InputError
 from ..methods.base import KINDS
+from ..problem.row_correlation import joint_precision
 from ..problem.transforms import Transforms
 from .record import Record
 
@@ -74,6 +75,8 @@ def log_likelihood(record: Record) -> Array:
     residual = record.y - record.at_data("model") - record.at_data("bias")
     if record.without_inputs:
         return _of_cells(residual, observed, np.broadcast_to(record.noise_of_rows[0, 0], (*observed.shape, record.q)))
+    if record.row_correlation is not None:
+        return _given_other_rows(record, residual)
     density = np.zeros(residual.shape[:3])
     patterns, pattern_of_row = np.unique(observed, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
@@ -89,6 +92,31 @@ def log_likelihood(record: Record) -> Array:
     if record.transforms:
         density = density + np.nansum(np.log(record.transforms.slope(record.native_y)), axis=1)
     return density[:, :, observed.any(axis=1)]
+
+
+def _given_other_rows(record: Record, residual: Array) -> Array:
+    """log p(observed cells of row i | all other rows, theta, bias) for every draw, (c, s, rows).
+
+    With P the inverse of the covariance of all observed cells: N(e_i; e_i - P_ii^-1 (P e)_i, P_ii^-1). Leave-one-out by
+    importance weights needs just this where observations are not independent (Buerkner, Gabry and Vehtari 2021).
+    """
+    noise = record.noise
+    assert noise.rows is not None
+    n, q = record.y.shape
+    precision = joint_precision(noise.rows, noise.cov, noise.by_point, noise.observed)
+    left = np.nan_to_num(residual)
+    pulls = (left.reshape(-1, n * q) @ precision.reshape(n * q, n * q)).reshape(left.shape)
+    parts = []
+    for i in np.flatnonzero(noise.observed.any(axis=1)):
+        cells = np.flatnonzero(noise.observed[i])
+        lower = np.linalg.cholesky(precision[i, :, i][np.ix_(cells, cells)])
+        scaled = np.linalg.solve(lower, pulls[:, :, i, cells].reshape(-1, len(cells)).T)
+        size = len(cells) * np.log(2 * np.pi) - 2 * np.log(np.diag(lower)).sum()
+        density = -0.5 * (np.sum(scaled**2, axis=0) + size)
+        if record.transforms:
+            density = density + np.nansum(np.log(record.transforms.slope(record.native_y[i : i + 1])))
+        parts.append(density.reshape(residual.shape[:2]))
+    return np.stack(parts, axis=2)
 
 
 def _of_cells(residual: Array, observed: BoolArray, cov: Array) -> Array:

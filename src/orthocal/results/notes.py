@@ -11,6 +11,7 @@ from ..execution.clock import Spent
 from ..findings import Finding
 from ..methods.base import RunNotes
 from ..problem.noise import NoiseSource
+from ..problem.row_correlation import NoiseKernel
 from ..problem.simulator import GradientKind
 
 
@@ -36,6 +37,14 @@ class Notes(RunNotes):
     emulator_sd, emulator_counted
         Root mean square of an emulator's own sd at the draws, in sds of the noise, where it has one; and whether the
         noise was given it.
+    emulator_said, held_out_errors
+        What an emulator says of its runs and of how it was chosen; and the errors of those it was chosen from.
+    emulator_spread
+        What the spread of an emulator's kept draws was multiplied by, one number an outcome; see
+        ``emulators/draw_spread.py``.
+    runs_to_halve
+        How many runs, each where it is best, would halve what the emulator adds to the variance of theta: 0 where more
+        than were tried, None where that is not known.
     outside_runs_x
         Shares of the rows and of the domain whose x an emulator's runs have no points near to; None where unknown.
     open_directions
@@ -49,6 +58,10 @@ class Notes(RunNotes):
     noise_freedom, noise_remarks, noise_smooth
         Of noise that was estimated: degrees of freedom for each outcome, what was found in the data, and whether its
         differences between points are those of a function of x.
+    noise_kernel
+        How the errors of rows are correlated along a line, where that is known.
+    correlated
+        Outcomes whose errors are correlated, though they were not said to be, see ``results/noise_correlation.py``.
     allowed_share, on_edge
         Share of the prior that the constraint allows, and whether the best fit lies on its edge.
     unfinished
@@ -73,6 +86,10 @@ class Notes(RunNotes):
     outside_runs: float | None = None
     emulator_sd: float | None = None
     emulator_counted: bool = False
+    emulator_spread: tuple[float, ...] | None = None
+    runs_to_halve: int | None = None
+    emulator_said: tuple[str, ...] = ()
+    held_out_errors: dict[str, float] = field(default_factory=dict)
     outside_runs_x: tuple[float, float] | None = None
     on_bound: tuple[str, ...] = ()
     misfit: float | None = None
@@ -87,6 +104,8 @@ class Notes(RunNotes):
     noise_freedom: tuple[float, ...] | None = None
     noise_remarks: tuple[Finding, ...] = ()
     noise_smooth: bool = False
+    noise_kernel: NoiseKernel | None = None
+    correlated: tuple[tuple[Any, ...], ...] = ()
 
     @property
     def spent(self) -> Spent:
@@ -105,16 +124,27 @@ class Notes(RunNotes):
         stored.setdefault("remembers", "theta_memory" in stored)
         known = {one.name: stored[one.name] for one in fields(cls) if one.name in stored}
         known["noise_remarks"] = tuple(Finding(*one) for one in known.get("noise_remarks", ()))
-        lists = "bias", "curvature_factors", "on_bound", "noise_freedom", "rivals", "prior_tails", "outside_runs_x"
+        lists = (
+            "bias",
+            "curvature_factors",
+            "on_bound",
+            "noise_freedom",
+            "rivals",
+            "prior_tails",
+            "outside_runs_x",
+            "correlated",
+        )
         if "open_directions" in known:
             first, second = known["open_directions"]
             known["open_directions"] = tuple(first), tuple(second)
-        for name in lists:
+        for name in (*lists, "emulator_said", "emulator_spread"):
             if known.get(name) is not None:
                 known[name] = tuple(known[name])
         for name, kind in (("gradient_kind", GradientKind), ("noise_source", NoiseSource)):
             if name in known:
                 known[name] = kind(known[name])
+        if known.get("noise_kernel") is not None:
+            known["noise_kernel"] = NoiseKernel(*known["noise_kernel"])
         if "stages" in known:
             known["stages"] = {name: Spent(*spent) for name, spent in known["stages"].items()}
         return cls(**known)

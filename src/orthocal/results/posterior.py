@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -21,14 +21,13 @@ from ..machine.threads import one_blas_thread
 from ..methods.distance import domain_squares
 from ..problem.data import new_inputs
 from ..problem.emulator import EmulatorLike
-from ..problem.outputs import OutputFunction, called_without_x
-from ..problem.simulator import BoundSimulator, Function
+from ..problem.simulator import BoundSimulator
 from ..progress import progress_shown
 from . import store
 from .bias_size import size_table
 from .check import findings
 from .coverage import distances
-from .curves import domain_curves
+from .curves import along_labels, domain_curves
 from .likelihood import likelihood_group, require_likelihood
 from .predict import Predictor, prediction_at_data, prepared_samplers, restored_samplers
 from .record import Record
@@ -141,7 +140,7 @@ class Posterior:
         Parameters
         ----------
         x_new
-            (m, d); None for the data points.
+            (m, d); None for the data points. Categorical inputs are labels, or the numbers that these have in x.
         draws
             Number of draws a chain to use, evenly thinned; None for all. The simulator is called once for each. At
             the data points of large data there are only those that were kept.
@@ -150,7 +149,7 @@ class Posterior:
         scale
             Of outcomes with a transform: their own, or ``"transformed"``, on which bias and noise are added.
         warn
-            Say so where points lie far from the data.
+            Say so where points lie far from the data, or from the points of an emulator's runs.
 
         Returns
         -------
@@ -168,17 +167,26 @@ class Posterior:
         if scale not in ("native", "transformed"):
             raise InputError(f'scale={scale!r}: give "native", the outcome\'s own, or "transformed"')
         native = scale == "native"
-        inputs = None if x_new is None else new_inputs(x_new, self.input_names)
+        inputs = None if x_new is None else new_inputs(x_new, self.input_names, self.record.labels)
         if inputs is None:
             some = self.record.kept
-            return prediction_at_data(self.record, some[self._kept(draws, len(some))], self._rng(seed), native)
+            return prediction_at_data(self.record, some[self._kept(draws, len(some))], self.generator(seed), native)
         # one BLAS thread: the last digits must not depend on their number
         with progress_shown(True), one_blas_thread():
-            predicted = self._predictor(inputs, self._kept(draws), self._rng(seed), native)
-        words = distances(self.record, inputs).words if warn else None
-        if words is not None:
-            warnings.warn(words, OrthocalWarning, stacklevel=2)
+            predicted = self._predictor(inputs, self._kept(draws), self.generator(seed), native)
+        for words in (distances(self.record, inputs).words, self._predictor.outside_runs(inputs)) if warn else ():
+            if words is not None:
+                warnings.warn(words, OrthocalWarning, stacklevel=2)
         return predicted
+
+    @property
+    def has_simulator(self) -> bool:
+        """Whether predictions at new points can be made."""
+        return self._simulator is not None
+
+    def predict_draws(self, x_new: Array, keep: IntArray, seed: int | None = None) -> xr.Dataset:
+        """Predictions at x_new (m, d) for the draws numbered ``keep`` of every chain, as those of ``predict``."""
+        return self._predictor(x_new, keep, self.generator(seed))
 
     @property
     def log_likelihood(self) -> xr.Dataset:
@@ -215,7 +223,7 @@ class Posterior:
     def _bias_squares(self) -> tuple[Array, Array]:
         keep = self._kept(max(1, CURVE_DRAWS // self.record.chains))
         with progress_shown(True), one_blas_thread():
-            found = self._predictor(self.record.constant("nodes"), keep, self._rng(None), native=False)
+            found = self._predictor(self.record.constant("nodes"), keep, self.generator(None), native=False)
         bias, real = (found[name].values for name in ("bias", "mean"))
         return domain_squares(bias, real, self.record.constant("node_weights"))
 
@@ -249,18 +257,21 @@ class Posterior:
     def curves(self) -> xr.Dataset | None:
         """Means and central 95 % bands of model, bias and mean along the domain, for one input; None for more.
 
+        Beside one numeric input there may be categorical ones: then for each combination of their labels.
+
         The bias is on the transformed scale, all else on the outcomes' own.
 
         They are kept in the file, so that its report needs no simulator.
         """
         if self.record.curves is not None:
             return self.record.curves
-        if self._simulator is None or len(self.input_names) > 1 or self.record.without_inputs:
+        along = self.record.along_one_input or along_labels(self.record)
+        if self._simulator is None or not along or self.record.without_inputs:
             return None
         keep = self._kept(max(1, CURVE_DRAWS // self.record.chains))
         try:
             with progress_shown(True), one_blas_thread():
-                curves = domain_curves(self._predictor, keep, self._rng(None))
+                curves = domain_curves(self._predictor, keep, self.generator(None))
         except SimulatorError:
             # a simulator that knows the data points only: the figures then show these
             return None
@@ -288,30 +299,7 @@ class Posterior:
             return np.arange(total, dtype=np.intp)
         return np.linspace(0, total - 1, draws).round().astype(np.intp)
 
-    def _rng(self, seed: int | None) -> np.random.Generator:
+    def generator(self, seed: int | None = None) -> np.random.Generator:
+        """Of what predictions draw anew; default: the run's."""
         entropy = self.record.seed if seed is None else seed
         return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(2**31,)))
-
-
-def load(
-    path: str | Path, simulator: Function | OutputFunction | None = None, bias: BiasPrior | None = None
-) -> Posterior:
-    """Read a posterior from a file that ``Posterior.save`` wrote; nothing in the file is run.
-
-    Parameters
-    ----------
-    simulator
-        Needed only to predict at new points.
-    bias
-        The prior on the bias, where it is one of your own: a file holds its draws, but not its code. It must have the
-        settings that it had in the run.
-    """
-    if bias is not None and (not isinstance(bias, BiasPrior) or isinstance(bias, type)):
-        raise InputError(f"bias={bias!r}: give the prior on the bias, for instance MyPrior()")
-    data = store.load(path)
-    record = Record(data)
-    if simulator is None:
-        return Posterior(data, prior=bias)
-    own = called_without_x(simulator, record.outcome_names) if record.without_inputs else cast(Function, simulator)
-    bound = BoundSimulator(own, record.support, record.q, record.flat_x, record.transforms)
-    return Posterior(data, bound, prior=bias)

@@ -7,20 +7,22 @@ that was saved.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from ..arrays import Array, IntArray
-from ..bias.base import BiasPrior, BiasSampler, stored_sampler
-from ..bias.gp import GPSampler
+from ..arrays import Array, IntArray, matrix_root
+from ..bias.base import BiasPrior, BiasSampler
+from ..bias.gp import PREDICTION_BLOCK, GPSampler
+from ..bias.one_hot import stored_sampler
 from ..bias.outcomes import OutcomesBias, Residuals, split_points, stand_ins
 from ..errors import FileError
 from ..methods.base import Drawn
 from ..methods.regress import regressed_on
+from ..problem.emulator_look import OverX
 from ..problem.simulator import BoundSimulator
-from ..progress import progress_bar
 from ..projection import (
     Continuation,
     ProjectionKind,
@@ -29,6 +31,7 @@ from ..projection import (
     regressed_continuation,
 )
 from .coverage import distances
+from .drawn_emulator import drawn_emulator
 from .record import Record
 
 DIMS = ("chain", "draw", "point", "outcome")
@@ -46,16 +49,39 @@ class Predictor(NamedTuple):
 
         They are on the outcomes' own scale, or else on the transformed one.
         """
-        theta = self.record.theta[:, keep]
-        every = progress_bar(theta.reshape(-1, theta.shape[-1]), "prediction")
-        model = np.stack([self.simulator.required(x_new, one) for one in every])
-        model = model.reshape(*theta.shape[:2], *model.shape[1:])
+        model = self._model(x_new, keep)
         bias = self._unwhitened(self._projected(x_new, keep, rng))
         if self.record.drawn is Drawn.PROCESS:
             bias = bias - model
         if self.record.drawn is Drawn.RESIDUAL:
             bias = bias + self.simulator.required(x_new, self.record.constant("theta_tilde")) - model
-        return _dataset(self.record, x_new, model, bias, self.record.noise_roots(keep, x_new), keep, rng, native)
+        rows = self.record.row_correlation
+        between = None if rows is None or rows.kernel is None else rows.kernel.at
+        roots = self.record.noise_roots(keep, x_new)
+        normal = correlated_normal(rng, model.shape, between, x_new)
+        return _dataset(self.record, x_new, model, bias, roots, keep, normal, native)
+
+    def _model(self, x_new: Array, keep: IntArray) -> Array:
+        """The simulator at x_new, (c, s, m, q); where the emulator's draws stood for it, that of each draw."""
+        theta = self.record.theta[:, keep]
+        if self.record.emulator_draws:
+            model = drawn_emulator(self.record, self.simulator).models(x_new, keep)
+        else:
+            model = self.simulator.required_batch(x_new, _merged(theta), "prediction")
+        return np.asarray(model.reshape(*theta.shape[:2], *model.shape[1:]))
+
+    def outside_runs(self, x_new: Array) -> str | None:
+        """What to say where an emulator has no points of its runs near x_new (m, d)."""
+        emulator = self.simulator.emulator
+        if self.record.without_inputs or not isinstance(emulator, OverX):
+            return None
+        outside = np.asarray(emulator.outside_x(x_new))
+        if not outside.any():
+            return None
+        return (
+            f"the emulator's runs have no points x near {outside.sum()} of {len(outside)} points of x_new: it "
+            "extrapolates there, and no interval knows of it; run the simulator at such points x, too"
+        )
 
     def _projected(self, x_new: Array, keep: IntArray, rng: np.random.Generator) -> Array:
         """b at x_new after projection, whitened, (c, s, m, q)."""
@@ -129,7 +155,28 @@ def prediction_at_data(record: Record, keep: IntArray, rng: np.random.Generator,
         model, bias, x = model[:, :, :1], bias[:, :, :1], x[:1]
         own = None if own is None else own.mean(axis=0, keepdims=True)
     roots = record.noise_roots(keep, x) if own is None else np.linalg.cholesky(own)
-    return _dataset(record, x, model, bias, roots, keep, rng, native)
+    normal, rows = rng.standard_normal(model.shape), record.row_correlation
+    if rows is not None:
+        normal = np.einsum("ij,csjk->csik", rows.lower, normal, optimize=True)
+    return _dataset(record, x, model, bias, roots, keep, normal, native)
+
+
+def correlated_normal(
+    rng: np.random.Generator, shape: tuple[int, ...], between: Callable[[Array], Array | None] | None, x: Array
+) -> Array:
+    """Standard normal numbers (c, s, m, q), of each draw correlated ``between`` the points x as those of a new series.
+
+    They are joint within blocks of 2000 points.
+    """
+    normal = rng.standard_normal(shape)
+    if between is None:
+        return normal
+    for start in range(0, len(x), PREDICTION_BLOCK):
+        block = slice(start, start + PREDICTION_BLOCK)
+        own = between(x[block])
+        if own is not None:
+            normal[:, :, block] = np.einsum("ji,csjk->csik", matrix_root(own), normal[:, :, block], optimize=True)
+    return normal
 
 
 def restored_samplers(record: Record) -> list[BiasSampler]:
@@ -150,11 +197,11 @@ def prepared_samplers(record: Record, simulator: BoundSimulator, prior: BiasPrio
         )
     noise, tilde = record.noise, record.constant("theta_tilde")
     gradient = np.einsum("kl,nlp->nkp", noise.whitener, simulator.gradient(record.x, tilde))
-    lower, upper = record.constant("domain")
-    span = np.where(upper > lower, upper - lower, 1.0)
+    span = record.span
     residual = np.where(noise.observed, record.y - simulator.required(record.x, tilde), 0.0)
-    complete = stand_ins(record.x, span, residual, noise.observed) @ noise.whitener.T
-    return OutcomesBias(prior, Residuals(record.x, noise, complete, gradient), _nodes(record), span).samplers
+    complete = stand_ins(record.x, span, residual, noise.observed, record.labels) @ noise.whitener.T
+    residuals = Residuals(record.x, noise, complete, gradient, record.labels)
+    return OutcomesBias(prior, residuals, _nodes(record), span).samplers
 
 
 def _nodes(record: Record) -> Array:
@@ -169,10 +216,10 @@ def _dataset(
     bias: Array,
     noise_root: Array,
     keep: IntArray,
-    rng: np.random.Generator,
+    normal: Array,
     native: bool,
 ) -> xr.Dataset:
-    noise = np.einsum("...ij,...j->...i", noise_root, rng.standard_normal(model.shape))
+    noise = np.einsum("...ij,...j->...i", noise_root, normal)
     values = {"model": model, "bias": bias, "mean": model + bias, "observation": model + bias + noise}
     if native and record.transforms:
         back = {name: record.transforms.inverse(values[name]) for name in ("model", "mean", "observation")}

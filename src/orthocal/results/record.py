@@ -19,14 +19,16 @@ import pandas as pd
 import xarray as xr
 from scipy.spatial import cKDTree
 
-from ..arrays import Array, BoolArray, IntArray
+from ..arrays import Array, BoolArray, IntArray, unique_rows
 from ..errors import InputError
 from ..methods.base import Drawn, Draws, Method
 from ..problem.constraint import OPAQUE, Constraint
 from ..problem.data import Groups, row_groups
+from ..problem.labels import LabelColumns
 from ..problem.noise import Noise
 from ..problem.parameters import KEPT, Support
 from ..problem.problem import Problem
+from ..problem.row_correlation import RowCorrelation
 from ..problem.transforms import Transforms
 from ..projection import ProjectionKind
 from .notes import Notes
@@ -60,6 +62,7 @@ def attributes(
         "flat_x": int(problem.simulator.flat_x),
         **({"transforms": json.dumps(transforms.names)} if transforms else {}),
         "without_inputs": int(problem.data.without_inputs),
+        **({"labels": problem.data.labels.written()} if problem.data.labels else {}),
     }
 
 
@@ -101,6 +104,29 @@ class Record:
     def input_names(self) -> tuple[str, ...]:
         return tuple(str(name) for name in self.constant("input"))
 
+    @cached_property
+    def labels(self) -> LabelColumns:
+        """Which inputs are categorical, and what their numbers stand for."""
+        return LabelColumns.from_text(self.data.attrs.get("labels", "[]"))
+
+    @property
+    def along_one_input(self) -> bool:
+        """Whether there is a single input, of numbers: then figures have curves."""
+        return len(self.input_names) == 1 and not self.labels
+
+    @cached_property
+    def label_combinations(self) -> Array:
+        """The distinct combinations of labels in the domain, as their numbers, (c, l)."""
+        return unique_rows(self.constant("nodes")[:, list(self.labels.columns)])[0]
+
+    @property
+    def span(self) -> Array:
+        """Width of the domain in each input, (d,); 1 where labels have none."""
+        lower, upper = self.constant("domain")
+        span = np.where(upper > lower, upper - lower, 1.0)
+        span[list(self.labels.columns)] = 1.0
+        return span
+
     @property
     def q(self) -> int:
         return len(self.outcome_names)
@@ -138,6 +164,11 @@ class Record:
         """``"model"`` or ``"bias"`` at the data, (c, s, n, q), of all kept draws or of those numbered ``keep``."""
         values = self.values("posterior", name)
         return values if keep is None else values[:, np.searchsorted(self.kept, keep)]
+
+    @property
+    def emulator_draws(self) -> int:
+        """How many draws of an emulator stood for the simulator."""
+        return self.notes.emulator_draws
 
     @property
     def standing(self) -> BoolArray:
@@ -307,9 +338,8 @@ class Record:
         """R with R R' = Sigma_F at x_new (m, d): (q, q), (m, q, q), or (c, s, 1, q, q) where it was sampled."""
         sampled, own = self.sampled_noise, self.noise_by_point
         if sampled is None and own is not None and self.notes.noise_smooth:
-            lower, upper = self.constant("domain")
-            span = np.where(upper > lower, upper - lower, 1.0)
-            nearest = np.asarray(cKDTree(self.x / span).query(x_new / span)[1])
+            apart, span = self.labels.apart, self.span
+            nearest = np.asarray(cKDTree(apart(self.x, span)).query(apart(x_new, span))[1])
             return np.linalg.cholesky(own[nearest])
         if sampled is None:
             return np.linalg.cholesky(self.constant("noise_cov"))
@@ -321,9 +351,15 @@ class Record:
         source = self.notes.noise_source
         by_point = self.constant("noise_cov_by_point") if self.has("constant_data", "noise_cov_by_point") else None
         smooth = self.notes.noise_smooth
-        return Noise(
-            self.constant("noise_cov"), ~np.isnan(self.y), source, by_point, smooth=smooth, groups=self._noise_groups
-        )
+        cov, observed, rows = self.constant("noise_cov"), ~np.isnan(self.y), self.row_correlation
+        return Noise(cov, observed, source, by_point, smooth=smooth, groups=self._noise_groups, rows=rows)
+
+    @cached_property
+    def row_correlation(self) -> RowCorrelation | None:
+        """How the errors of different rows are correlated, where they are."""
+        if not self.has("constant_data", "noise_correlation"):
+            return None
+        return RowCorrelation(self.constant("noise_correlation"), self.notes.noise_kernel)
 
     def times(self) -> pd.DataFrame:
         """One row a stage and their total: seconds of wall and CPU, seconds waiting for the simulator, its calls."""

@@ -18,6 +18,7 @@ from . import figures as plots
 from .bias_size import size_table
 from .check import findings
 from .coverage import DomainCoverage
+from .label_figures import has_label_curves
 from .outputs import WEIGHTS, output_rows
 from .record import Record
 
@@ -54,18 +55,18 @@ def render(record: Record) -> str:
         title=record.title,
         meaning=_meaning(record),
         summary=summary_rows(record.summary()),
-        sizes=list(_sizes(record)),
+        sizes=list(size_rows(record)),
         outputs=list(output_rows(record)) if record.without_inputs else [],
         findings=found,
         problems=len(found.problems),
         pictures=list(_pictures(record)),
-        settings=list(_settings(record)),
+        settings=list(settings_of(record)),
         version=record.version,
         created=record.created,
     )
 
 
-def _sizes(record: Record) -> Iterator[dict[str, str]]:
+def size_rows(record: Record) -> Iterator[dict[str, str]]:
     """How large the bias is, where the record knows it."""
     if record.without_inputs or not record.has("posterior", "bias_square"):
         return
@@ -77,17 +78,17 @@ def _sizes(record: Record) -> Iterator[dict[str, str]]:
 
 
 def _pictures(record: Record) -> Iterator[Picture]:
-    several_inputs = len(record.input_names) > 1
+    several_inputs = not (record.along_one_input or has_label_curves(record))
     shown = len(plots.shown_outcomes(record))
     some_only = f" The first {shown} of {record.q} outcomes." if shown < record.q else ""
     yield picture(
         "Data and fit",
-        f"{_fit_words(record, several_inputs)}{some_only}",
+        f"{fit_words(record, several_inputs)}{some_only}",
         plots.fit_figure(record),
     )
     yield picture(
         "Bias",
-        f"{_bias_words(record, several_inputs)}{some_only}",
+        f"{bias_words(record, several_inputs)}{some_only}",
         plots.bias_figure(record),
     )
     yield picture("Posterior", "The parameters given the data.", plots.posterior_figure(record))
@@ -101,10 +102,12 @@ def _pictures(record: Record) -> Iterator[Picture]:
     )
 
 
-def _fit_words(record: Record, several_inputs: bool) -> str:
+def fit_words(record: Record, several_inputs: bool) -> str:
     words = "The simulator alone, and simulator plus bias, with bands that hold 95 % of the posterior."
     if record.without_inputs:
         return f"{words} Each output stands in units of its noise, because their own units differ."
+    if has_label_curves(record):
+        words = "The simulator alone, and simulator plus bias, with bands that hold 95 %, for each label."
     if several_inputs:
         words += " Each point is an observation."
     elif DomainCoverage(record).holes:
@@ -114,7 +117,7 @@ def _fit_words(record: Record, several_inputs: bool) -> str:
     return f"{words} They are back on the scale of the observations." if record.transforms else words
 
 
-def _bias_words(record: Record, several_inputs: bool) -> str:
+def bias_words(record: Record, several_inputs: bool) -> str:
     if record.without_inputs:
         return "What the simulator misses of each output where it is closest to all of them; the lines hold 95 %."
     band = "bars" if several_inputs else "bands"
@@ -145,7 +148,7 @@ def _meaning(record: Record) -> str:
     )
 
 
-def _settings(record: Record) -> Iterator[tuple[str, str]]:
+def settings_of(record: Record) -> Iterator[tuple[str, str]]:
     notes = record.notes
     points, inputs = record.x.shape
     data = f"{points} points, {inputs} input(s), {record.q} outcome(s)"

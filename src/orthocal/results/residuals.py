@@ -14,7 +14,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.stats import chi2, norm
 
-from ..arrays import Array
+from ..arrays import Array, BoolArray
 from .record import Record
 
 #: probability that any of the tests finds something in an outcome whose residuals are noise
@@ -44,22 +44,38 @@ def misfits(record: Record) -> Iterator[Misfit]:
         scaled = (record.y - (record.at_data("model") + record.at_data("bias"))) / noise_sd
         yield _all_together(scaled[:, :, ~np.isnan(record.y)])
         return
-    squares, residual = _of_draws(record, noise_sd)
-    lower, upper = record.constant("domain")
-    span = np.where(upper > lower, upper - lower, 1.0)
+    squares, residual = _of_draws(record, noise_sd, _whiteners(record))
+    near = record.labels.apart(record.x, record.span)
     for k, name in enumerate(record.scale_names):
         seen = ~np.isnan(record.y[:, k])
         square, left = float(squares[k]), residual[seen, k]
         count = int(seen.sum())
         tests = [_scatter(square, count)]
         if count >= LEAST_ROWS and left.std() > 0:
-            x = record.x[seen] / span
-            tests += [_neighbours(x, left), _trend(x, left, record.input_names)]
+            tests += [_neighbours(near[seen], left), _trend(record, seen, left)]
         words = tuple(words for p_value, words in tests if p_value < FALSE_ALARM / 3)
         yield Misfit(name, float(np.sqrt(square / count)), words, chi2.cdf(square, count) < FALSE_ALARM)
 
 
-def _of_draws(record: Record, noise_sd: Array) -> tuple[Array, Array]:
+def _whiteners(record: Record) -> list[Array] | None:
+    """For each outcome the matrix that makes the errors of its observed rows independent, where they are not.
+
+    It goes along the first input: what is left of a row is its error less what the rows before say about it.
+    """
+    rows = record.row_correlation
+    if rows is None:
+        return None
+    found: list[Array] = []
+    for seen in ~np.isnan(record.y.T):
+        order = np.flatnonzero(seen)[np.argsort(record.x[seen, 0], kind="stable")]
+        lower = np.linalg.cholesky(rows.matrix[np.ix_(order, order)])
+        whole = np.eye(len(seen))
+        whole[np.ix_(order, order)] = np.linalg.inv(lower)
+        found.append(whole)
+    return found
+
+
+def _of_draws(record: Record, noise_sd: Array, whiteners: list[Array] | None) -> tuple[Array, Array]:
     """Of residuals in noise sds: the sum of squares of each outcome, (q,), and they themselves, (n, q); draws' means.
 
     One draw at a time, because all of them in other units would be several times what is kept.
@@ -68,6 +84,9 @@ def _of_draws(record: Record, noise_sd: Array) -> tuple[Array, Array]:
     squares, residual = np.zeros(record.q), np.zeros(record.y.shape)
     for c, s in np.ndindex(model.shape[:2]):
         scaled = (record.y - (model[c, s] + bias[c, s])) / noise_sd
+        if whiteners is not None:
+            columns = zip(whiteners, np.nan_to_num(scaled).T, strict=True)
+            scaled = np.where(np.isnan(scaled), np.nan, np.column_stack([matrix @ one for matrix, one in columns]))
         squares += np.nansum(scaled**2, axis=0)
         residual += scaled
     count = model.shape[0] * model.shape[1]
@@ -108,12 +127,17 @@ def _neighbours(x: Array, left: Array) -> tuple[float, str]:
     return float(norm.sf(z)), f"those of neighbouring points are alike (correlation {products / variance:.2f})"
 
 
-def _trend(x: Array, left: Array, names: tuple[str, ...]) -> tuple[float, str]:
-    """The largest correlation with an input or its square, counted as often as it was looked for."""
-    columns, labels = [], []
-    for j, name in enumerate(names):
-        linear = x[:, j] - x[:, j].mean()
-        for values, label in ((linear, name), (linear**2, f"the square of {name}")):
+def _trend(record: Record, seen: BoolArray, left: Array) -> tuple[float, str]:
+    """The largest correlation with an input, its square, or a label, counted as often as it was looked for."""
+    columns, labels, span = list[Array](), list[str](), record.span
+    for j, name in enumerate(record.input_names):
+        column, own = record.x[seen, j], record.labels.of(j)
+        if own is None:
+            linear = column / span[j] - (column / span[j]).mean()
+            looked = [(linear, name), (linear**2, f"the square of {name}")]
+        else:
+            looked = [(1.0 * (column == value), f"{name} {own.text(value)}") for value in own.values]
+        for values, label in looked:
             if values.std() > 1e-9:
                 columns.append((values - values.mean()) / values.std())
                 labels.append(label)

@@ -12,15 +12,17 @@ from warnings import warn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array, Names, as_columns, checked_names
-from ..errors import InputError, OrthocalWarning, SimulatorError
+from ..arrays import Array, Names, as_columns, checked_names, repeated_rows
+from ..errors import KEPT, InputError, OrthocalWarning, SimulatorError
+from ..execution.batched import BatchedCalls
+from ..execution.batched_runs import BatchedRuns
 from ..execution.dask_cluster import DaskCluster
+from ..execution.external import ByName, External, GoneError
 from ..execution.processes import ProcessWorkers
-from ..execution.program import Program, stop_programs
-from ..execution.simulation import RunResult, RunTask, Simulation
+from ..execution.simulation import RunResult, RunTask, Simulation, chance_arguments
 from ..execution.work import Lost, Settled, Work, Workers
 from ..execution.workers import DaskWorkers, ExecutorWorkers, ThreadWorkers, cores
-from ..problem.simulator import Simulator
+from ..problem.given_simulator import Simulator
 from ..progress import progress_bar, progress_shown
 from .identity import simulator_identity
 from .store import Plan, RunStore, Status
@@ -34,7 +36,7 @@ CURE = (
 
 
 def campaign(
-    simulator: Callable[[Array, Array], ArrayLike] | Program,
+    simulator: Callable[[Array, Array], ArrayLike] | External,
     design: ArrayLike,
     x: ArrayLike,
     *,
@@ -45,6 +47,7 @@ def campaign(
     progress: bool = True,
     jobs: int | None = None,
     cluster: str | None = None,
+    replicates: int = 1,
     retry: bool = False,
     accept_changed: bool = False,
     parameter_names: Names = None,
@@ -60,39 +63,38 @@ def campaign(
     Parameters
     ----------
     simulator
-        ``f(x, theta)`` that returns (m,) or (m, q), or an ``oc.Program``.
+        ``f(x, theta)`` that returns (m,) or (m, q), an ``oc.Program`` or an ``oc.UMBridge``; or an ``oc.Simulator``,
+        with its ``jobs`` and ``timeout``, or ``batched``: then many runs are made at a time, in this process.
     design
         One row a run and one column a parameter: ``oc.design(...)``, another pandas table, or an array.
     x
         The points of every run, (m, d); a vector is handed to the simulator as a vector.
     executor, cluster, jobs
         Any ``concurrent.futures.Executor``, or the address of a Dask scheduler, ``"tcp://..."``. Default: processes, or
-        threads for an ``oc.Program``, ``jobs`` of them; as many as the cores that this process may use.
-    store
-        The SQLite file of the runs.
+        threads for what computes elsewhere, ``jobs`` of them; as many as this process has cores, or the servers take.
+    store, progress
+        The SQLite file of the runs; whether to show a bar with the time left, on a terminal.
+    replicates
+        Runs at each row of the design, of a simulator with random numbers: a function's arguments ``seed``, a number
+        of the run's own, and ``replicate``, from 0, are given to it; a program has ``{seed}`` and ``{replicate}``.
     retries, timeout
-        How often a run that failed is tried again, and after how many seconds a run is ended, with all that it has
-        started, and has failed.
-    progress
-        Show a bar with the time left, on a terminal.
+        How often a run that failed is tried again; seconds after which one is ended, with all it started, as failed.
     retry, accept_changed
         Try failed and damaged runs once more; go on though the simulator's code is not what it was.
     parameter_names, input_names, outcome_names, units
         As for ``oc.RunTable``.
     """
-    _check_settings(retries, timeout)
-    plan = campaign_plan(simulator, design, x, parameter_names, input_names)
-    names = campaign_outcome_names(simulator, outcome_names)
-    _check_names(plan, names, units)
-    simulation = _simulation(simulator, plan, np.ndim(x) == 1, timeout, here=cluster is None)
+    jobs, timeout, batched = _settings(simulator, jobs, timeout, retries)
+    plan = campaign_plan(simulator, design, x, parameter_names, input_names, replicates)
+    names = _checked_names(plan, campaign_outcome_names(simulator, outcome_names), units)
+    simulation = _simulation(simulator, plan, np.ndim(x) == 1, timeout, cluster is None, replicates)
     with RunStore(store, write=True) as runs:
         runs.adopt(plan, accept_changed, retry)
-        tasks = runs.missing(plan, 1 + retries, retry)
-        if tasks:
-            with _workers(simulation, executor, jobs, cluster) as workers, progress_shown(progress):
-                _make(tasks, workers, runs, 1 + retries, simulation.campaign)
+        if tasks := runs.missing(plan, 1 + retries, retry):
+            with _workers(simulation, executor, jobs, cluster, batched) as workers, progress_shown(progress):
+                _make(tasks, workers, runs, 1 + retries, simulation)
         _report_failures(runs.status(), runs.path)
-        return runs.table(names, dict(units or {}))
+        return _told_apart(runs.table(names, dict(units or {})), replicates)
 
 
 def campaign_status(store: str | Path) -> Status:
@@ -102,10 +104,17 @@ def campaign_status(store: str | Path) -> Status:
 
 
 def campaign_plan(
-    simulator: object, design: ArrayLike, x: ArrayLike, parameter_names: Names = None, input_names: Names = None
+    simulator: object,
+    design: ArrayLike,
+    x: ArrayLike,
+    parameter_names: Names = None,
+    input_names: Names = None,
+    replicates: int = 1,
 ) -> Plan:
     """The checked plan of a campaign."""
-    if not callable(simulator) and not isinstance(simulator, Program):
+    if isinstance(replicates, bool) or not isinstance(replicates, int | np.integer) or replicates < 1:
+        raise InputError(f"replicates={replicates!r}: give the number of runs at each theta, at least 1")
+    if not callable(simulator) and not isinstance(simulator, External):
         raise InputError(f"the simulator is {type(simulator).__name__}: give a function f(x, theta) or an oc.Program")
     theta, points = as_columns(design, "design"), as_columns(x, "x")
     if not theta.size or not points.size:
@@ -116,22 +125,26 @@ def campaign_plan(
             raise InputError(f"{name} has a value that is not finite in row {row}")
     parameters = checked_names(parameter_names, theta.shape[1], "parameter_names", "theta", design)
     inputs = checked_names(input_names, points.shape[1], "input_names", "x", x)
-    return Plan(theta, points, parameters, inputs, simulator_identity(simulator))
+    return Plan(np.repeat(theta, replicates, axis=0), points, parameters, inputs, simulator_identity(simulator))
 
 
 def _simulation(
-    simulator: Callable[[Array, Array], ArrayLike] | Program,
+    simulator: Callable[[Array, Array], ArrayLike] | External,
     plan: Plan,
     flat_x: bool,
     timeout: float | None,
     here: bool,
+    replicates: int,
 ) -> Simulation:
     """What all runs share; ``here``: a program is started on this machine."""
-    if isinstance(simulator, Program):
-        simulator.check(plan.parameter_names, here)
-    elif isinstance(simulator, Simulator):
+    if isinstance(simulator, Simulator):
         simulator = simulator.function
-    return Simulation(simulator, plan.x, flat_x, plan.parameter_names, plan.input_names, timeout, uuid4().hex)
+    if isinstance(simulator, External):
+        simulator.check(plan.parameter_names, here)
+    elif isinstance(simulator, ByName):
+        simulator = simulator.for_parameters(plan.parameter_names)
+    chance = () if isinstance(simulator, External) else chance_arguments(simulator, replicates)
+    return Simulation(simulator, plan.x, flat_x, plan.parameter_names, plan.input_names, timeout, uuid4().hex, chance)
 
 
 def _make(
@@ -139,14 +152,16 @@ def _make(
     workers: Workers[RunTask, RunResult],
     store: RunStore,
     attempts: int,
-    campaign: str,
+    simulation: Simulation,
 ) -> None:
     """Make the runs, each of which is in the store before the next one is looked at."""
     tried = {task.number: before for task, before in tasks}
 
     def settle(task: RunTask, result: RunResult | Lost) -> bool:
-        tried[task.number] += 1
         kept = RunResult.of_lost(result) if isinstance(result, Lost) else result
+        if kept.gone:
+            raise GoneError(f"{kept.error}; {KEPT}")
+        tried[task.number] += 1
         error = store.add(task.number, kept, tried[task.number])
         return error is None or tried[task.number] >= attempts
 
@@ -155,32 +170,35 @@ def _make(
             pass
     finally:
         # before the workers are left: they would wait for them
-        stop_programs(campaign)
+        if isinstance(simulation.simulator, External):
+            simulation.simulator.end_runs(simulation.campaign)
 
 
 def _workers(
-    simulation: Simulation, executor: Executor | None, jobs: int | None, cluster: str | None
+    simulation: Simulation, executor: Executor | None, jobs: int | None, cluster: str | None, batched: bool | int
 ) -> Workers[RunTask, RunResult]:
-    """Those that were given, or processes, or threads for a program."""
+    """Those that were given, or processes, or threads for what computes elsewhere."""
+    if batched:
+        return _batches(simulation, batched, executor is not None or cluster is not None or jobs is not None)
     if executor is not None and cluster is not None:
         raise InputError("executor and cluster both say where the runs are made: leave one of them out")
     if jobs is not None and jobs < 1:
         raise InputError(f"jobs={jobs}: give at least 1")
-    program = isinstance(simulation.simulator, Program)
-    if simulation.timeout is not None and not program and (executor is not None or cluster is not None):
+    external = simulation.simulator if isinstance(simulation.simulator, External) else None
+    if simulation.timeout is not None and external is None and (executor is not None or cluster is not None):
         raise InputError(
             "timeout: a Python function can be ended only in processes of orthocal's own; leave executor and cluster "
             "out, or make the simulator an oc.Program"
         )
-    work = Work(simulation, None if program else simulation.timeout, CURE)
+    work = Work(simulation, simulation.timeout if external is None else None, CURE)
     if cluster is not None:
         return DaskWorkers(DaskCluster(cluster), work)
 
     def own(width: int) -> Workers[RunTask, RunResult]:
-        return ThreadWorkers(work, width) if program else ProcessWorkers(work, width)
+        return ProcessWorkers(work, width) if external is None else ThreadWorkers(work, width)
 
     if executor is None:
-        return own(jobs or cores())
+        return own(jobs or (external.width if external is not None else None) or cores())
     if not isinstance(executor, Executor):
         raise InputError(f"executor={executor!r}: give a concurrent.futures.Executor, or None")
     # the two standard pools know their size; for others the number of runs in flight is `jobs`
@@ -190,6 +208,28 @@ def _workers(
     return ExecutorWorkers(executor, work, width, instead)
 
 
+def _settings(
+    simulator: object, jobs: int | None, timeout: float | None, retries: int
+) -> tuple[int | None, float | None, bool | int]:
+    """Jobs, time-out and batched: what was given, or what the simulator brings."""
+    _check_settings(retries, timeout)
+    if not isinstance(simulator, Simulator):
+        return jobs, timeout, False
+    # one job is what a function has that nobody thought of
+    own = simulator.jobs if simulator.jobs > 1 else None
+    return own if jobs is None else jobs, simulator.timeout if timeout is None else timeout, simulator.batched
+
+
+def _batches(simulation: Simulation, batched: bool | int, others: bool) -> Workers[RunTask, RunResult]:
+    """For a function that takes many theta at a time."""
+    if others or simulation.timeout is not None or isinstance(simulation.simulator, External):
+        raise InputError(
+            "a simulator with batched=True makes its runs in this process, many at a time: leave executor, cluster, "
+            "jobs and timeout out"
+        )
+    return BatchedRuns(BatchedCalls(simulation.simulator, batched), simulation)
+
+
 def _check_settings(retries: int, timeout: float | None) -> None:
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
         raise InputError(f"retries={retries!r}: give how often a failed run is tried again, 0 or more")
@@ -197,8 +237,8 @@ def _check_settings(retries: int, timeout: float | None) -> None:
         raise InputError(f"timeout={timeout!r}: give seconds, or None")
 
 
-def _check_names(plan: Plan, outcome_names: Names, units: Mapping[str, str] | None) -> None:
-    """Refuse now what the table of the runs would refuse after hours."""
+def _checked_names(plan: Plan, outcome_names: Names, units: Mapping[str, str] | None) -> Names:
+    """The outcomes' names; what the table of the runs would refuse after hours is refused now."""
     names = ["y"] if outcome_names is None else [outcome_names] if isinstance(outcome_names, str) else outcome_names
     # how many outcomes there are, and so their default names, is not known before the first run
     known = {*plan.parameter_names, *plan.input_names} if outcome_names is None else set(units or {})
@@ -211,14 +251,29 @@ def _check_names(plan: Plan, outcome_names: Names, units: Mapping[str, str] | No
         names,
         {name: unit for name, unit in (units or {}).items() if name in known},
     )
+    return outcome_names
 
 
 def campaign_outcome_names(simulator: object, given: Names) -> Names:
-    """Names that were given, or those of a program's columns."""
-    if given is None and isinstance(simulator, Program) and simulator.columns is not None:
-        names = [one for one in simulator.columns if isinstance(one, str)]
-        return names if len(names) == len(simulator.columns) else None
-    return given
+    """Names that were given, or those that the simulator knows, such as a program's columns."""
+    return simulator.outcome_names if given is None and isinstance(simulator, External) else given
+
+
+def _told_apart(runs: RunTable, replicates: int) -> RunTable:
+    """The runs, with a warning where replicates were asked for and tell nothing."""
+    repeats = repeated_rows(runs.theta)
+    if replicates == 1 or repeats is None:
+        return runs
+    output = np.asarray(runs.output).reshape(runs.s, -1)
+    first = output[repeats.first][repeats.place]
+    if np.array_equal(np.where(np.isnan(output), first, output), first, equal_nan=True):
+        warn(
+            "the replicates of every theta agree to the last digit: the simulator has no random numbers, or does not "
+            "use its seed (an argument `seed` of a function, {seed} of a program, seed_config of a server)",
+            OrthocalWarning,
+            stacklevel=3,
+        )
+    return runs
 
 
 def _report_failures(status: Status, path: Path) -> None:

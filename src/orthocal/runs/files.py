@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 import pandas as pd
 
-from ..arrays import Array, Names
+from ..arrays import Array
 from ..errors import FileError, InputError
 from ..files import checksum, whole_file
 from ..files.netcdf import read_netcdf, write_netcdf
@@ -117,11 +117,8 @@ def write_csv(frame: pd.DataFrame, path: Path) -> Path:
     return path
 
 
-def read_csv(path: Path, dialect: Dialect, names: Sequence[Names]) -> pd.DataFrame:
-    """A long CSV table; one of ``write_csv`` has its ``attrs``, and checksums that are checked.
-
-    ``names`` are those of the parameters, inputs and outcomes, None for what the table says itself.
-    """
+def read_csv(path: Path, dialect: Dialect) -> tuple[TextTable, Notes]:
+    """A CSV table, and what the lines above it say; checksums of one that ``write_csv`` wrote are checked."""
     file = text_lines(path)
     notes = _read_notes(file, path)
     table = text_table(file, dialect, str(path), len(notes.lines))
@@ -131,15 +128,23 @@ def read_csv(path: Path, dialect: Dialect, names: Sequence[Names]) -> pd.DataFra
             'if you changed it, mend or delete the line "# rows: "'
         )
     _verify(table, notes)
+    return table, notes
+
+
+def frame_of(table: TextTable, notes: Notes, names: Sequence[Sequence[str] | None]) -> pd.DataFrame:
+    """The frame of a table of ``write_csv``, with its ``attrs``.
+
+    ``names`` are those of the parameters, inputs and outcomes, None for what the table says itself.
+    """
     stored = [notes.columns.get(kind) for kind in _KINDS]
     chosen = [own if given is None else given for given, own in zip(names, stored, strict=True)]
-    floats = {one for part in chosen if part for one in ([part] if isinstance(part, str) else part)}
+    floats = {one for part in chosen if part for one in part}
     frame = pd.DataFrame({name: table.numbers(name) if name in floats else table.texts(name) for name in table.names})
     frame.attrs.update(dict(zip(_KINDS.values(), stored, strict=True)), units=notes.units)
     return frame
 
 
-class _Notes(NamedTuple):
+class Notes(NamedTuple):
     """What the lines above a table say; None and nothing where they do not."""
 
     lines: list[str]
@@ -149,7 +154,7 @@ class _Notes(NamedTuple):
     checksum: str | None = None
 
 
-def _read_notes(file: TextIO, path: Path) -> _Notes:
+def _read_notes(file: TextIO, path: Path) -> Notes:
     """The ``# name: value`` lines above the table; the file is left at its header."""
     lines: list[str] = []
     found: dict[str, Any] = {}
@@ -158,13 +163,13 @@ def _read_notes(file: TextIO, path: Path) -> _Notes:
         line = file.readline()
         if not line.startswith("#"):
             file.seek(start)
-            return _Notes(lines, **found)
+            return Notes(lines, **found)
         lines.append(line.rstrip("\r\n"))
         name, colon, value = line[1:].partition(":")
         name = name.strip()
         if line.startswith("# orthocal runs") and lines[-1] != f"# {FORMAT}":
             raise FileError(f"{path} is a table of runs of another version of the format: {lines[-1][:40]!r}")
-        if colon and name in _Notes._fields[1:]:
+        if colon and name in Notes._fields[1:]:
             try:
                 found[name] = _NOTE[name](json.loads(value))
             except (ValueError, TypeError, AttributeError, RecursionError):
@@ -199,7 +204,7 @@ _NOTE: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _verify(table: TextTable, notes: _Notes) -> None:
+def _verify(table: TextTable, notes: Notes) -> None:
     """Refuse what has changed since ``write_csv``; tables from elsewhere and of older versions have no checksums."""
     own = table.names[-1] == CHECKSUM
     if not notes.lines or not (own or notes.checksum):

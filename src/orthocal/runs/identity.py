@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..problem.simulator import Simulator
+from ..problem.given_simulator import Simulator
 
 
 class Identity(NamedTuple):

@@ -5,6 +5,7 @@ A row is there whole or not at all, whatever ends the program. One campaign at a
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections import Counter
@@ -18,6 +19,7 @@ import numpy as np
 
 from ..arrays import Array, Names
 from ..errors import KEPT, FileError, InputError
+from ..execution.external import Chance
 from ..execution.simulation import RunResult, RunTask
 from ..execution.sqlite_file import SqliteFile
 from ..files import checksum, is_file
@@ -217,6 +219,11 @@ class RunStore(SqliteFile):
         if other:
             first = zip(plan.parameter_names, np.frombuffer(other[0], dtype="<f8"), strict=True)
             where = ", ".join(f"{name} = {value:.6g}" for name, value in first)
+            if other[0] in {theta for theta, _ in keys}:
+                raise InputError(
+                    f"{self.path} has more replicates, {max(copy for _, copy in done) + 1} at a theta, than this "
+                    "campaign: give at least as many, or another store"
+                )
             raise InputError(
                 f"{self.path} was made for another design: {len(other)} of its {len(done)} finished runs are not in "
                 f"this one, the first at {where}. Give the same design, one that contains it, or another store"
@@ -234,10 +241,15 @@ class RunStore(SqliteFile):
                     self._connection.execute("UPDATE runs SET attempts = 0 WHERE status = 'failed'")
             rows = self._connection.execute(
                 "SELECT number, attempts FROM runs "
-                "WHERE status = 'missing' OR (status = 'failed' AND attempts < ?) ORDER BY attempts, number",
+                # the whole design once before any of it is repeated
+                "WHERE status = 'missing' OR (status = 'failed' AND attempts < ?) ORDER BY attempts, copy, number",
                 (attempts,),
             ).fetchall()
-        return [(RunTask(number, tuple(map(float, plan.theta[number]))), tried) for number, tried in rows]
+        keys = plan.keys
+        return [
+            (RunTask(number, tuple(map(float, plan.theta[number])), _chance(*keys[number])), tried)
+            for number, tried in rows
+        ]
 
     def add(self, number: int, result: RunResult, attempts: int) -> str | None:
         """Keep a run that has finished; its error, or None if it went well."""
@@ -317,6 +329,12 @@ class _Lock(SqliteFile):
 
     def _prepare(self, create: bool) -> None:
         self._connection.execute("BEGIN EXCLUSIVE")
+
+
+def _chance(theta: bytes, copy: int) -> Chance:
+    """Of a run of this theta: the replicate, and a seed that nothing but these decides."""
+    digest = hashlib.sha256(theta + copy.to_bytes(8, "little")).digest()
+    return Chance(copy, int.from_bytes(digest[:4], "little") >> 1)
 
 
 def _packed(array: Array) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,10 +14,18 @@ from ..arrays import Array, BoolArray, IntArray, Names, as_columns, as_floats, c
 from ..errors import FileError, InputError, shortened
 from ..files.tables import Dialect
 from ..problem.outputs import NO_INPUT
-from .files import RunParts, read_csv, read_runs, write_csv, write_runs
-
-#: the column of a long table that says which rows belong together
-RUN = "run"
+from .files import RunParts, read_runs, write_csv, write_runs
+from .loading import ColumnNames, TableForm, is_table, load_table, named
+from .parts import (
+    all_names,
+    at_one_point,
+    checked_units,
+    common_points,
+    own_points,
+    per_run,
+    refuse_infinite,
+)
+from .reading import RUN, ReadRuns, TableLayout
 
 
 class LongRuns(NamedTuple):
@@ -44,6 +52,11 @@ class RunTable:
         Names of the columns; from pandas objects where not given.
     units
         Name -> unit, for any of them.
+
+    Attributes
+    ----------
+    notes
+        How it was read from a file that is not ours, in sentences.
     """
 
     def __init__(
@@ -58,22 +71,23 @@ class RunTable:
     ) -> None:
         if x is None:
             outcome_names = checked_names(outcome_names, np.shape(output)[-1], "outcome_names", "y", output)
-            output, x, input_names = _at_one_point(output), np.zeros((1, 1)), NO_INPUT
+            output, x, input_names = at_one_point(output), np.zeros((1, 1)), NO_INPUT
         self.theta = as_columns(theta, "theta")
         if not self.theta.size:
             raise InputError("theta holds no runs: give one row a run and one column a parameter")
         if not np.isfinite(self.theta).all():
             row = int(np.flatnonzero(~np.isfinite(self.theta).all(axis=1))[0])
             raise InputError(f"theta has a value that is not finite in run {row}")
-        blocks = _own_points(output, x, self.s) if _per_run(x) else _common_points(output, x, self.s)
+        blocks = own_points(output, x, self.s) if per_run(x) else common_points(output, x, self.s)
         self._x, self._output = blocks
-        _refuse_infinite(self._x, self._output)
-        self.parameter_names, self.input_names, self.outcome_names = _all_names(
+        refuse_infinite(self._x, self._output)
+        self.parameter_names, self.input_names, self.outcome_names = all_names(
             (parameter_names, self.p, "parameter_names", "theta", theta),
-            (input_names, self.d, "input_names", "x", x[0] if _per_run(x) else x),
-            (outcome_names, self.q, "outcome_names", "y", output[0] if _per_run(x) and _per_run(output) else None),
+            (input_names, self.d, "input_names", "x", x[0] if per_run(x) else x),
+            (outcome_names, self.q, "outcome_names", "y", output[0] if per_run(x) and per_run(output) else None),
         )
-        self.units = _checked_units(units or {}, (*self.parameter_names, *self.input_names, *self.outcome_names))
+        self.units = checked_units(units or {}, (*self.parameter_names, *self.input_names, *self.outcome_names))
+        self.notes: tuple[str, ...] = ()
         for array in (self.theta, *self._x, *self._output):
             array.flags.writeable = False
 
@@ -151,19 +165,47 @@ class RunTable:
             raise InputError("a table needs at least one run, and none is left")
         output: ArrayLike = [self._output[i] for i in kept] if self.ragged else self._output[0][kept]
         x: ArrayLike = [self._x[i] for i in kept] if self.ragged else self._x[0]
-        return RunTable(
-            self.theta[kept], output, x, self.parameter_names, self.input_names, self.outcome_names, self.units
-        )
+        return self._with(self.theta[kept], output, x)
 
-    def ordered(self, parameter_names: Sequence[str]) -> RunTable:
-        """The table with its parameters in this order, by their names; one whose names say nothing is left as it is."""
-        wanted = tuple(parameter_names)
-        if set(wanted) != set(self.parameter_names):
-            return self
-        columns = [self.parameter_names.index(name) for name in wanted]
-        return RunTable(
-            self.theta[:, columns], self.output, self.x, wanted, self.input_names, self.outcome_names, self.units
+    def ordered(
+        self,
+        parameter_names: Sequence[str],
+        input_names: Sequence[str] | None = None,
+        outcome_names: Sequence[str] | None = None,
+    ) -> RunTable:
+        """The table with its parameters, and inputs and outcomes where they are given, in this order, by their names.
+
+        Names that are not the table's say nothing and leave what they are about as it is; some of the outcomes will do.
+        """
+        parameters, inputs = (
+            tuple(wanted or own) if set(wanted or own) == set(own) else own
+            for wanted, own in ((parameter_names, self.parameter_names), (input_names, self.input_names))
         )
+        outcomes = tuple(outcome_names or self.outcome_names)
+        outcomes = outcomes if set(outcomes) <= set(self.outcome_names) else self.outcome_names
+        names = parameters, inputs, outcomes
+        if names == (self.parameter_names, self.input_names, self.outcome_names):
+            return self
+        rows, across, along = (
+            [own.index(name) for name in wanted]
+            for wanted, own in zip(names, (self.parameter_names, self.input_names, self.outcome_names), strict=True)
+        )
+        x = [one[:, across] for one in self._x]
+        output = [one[..., along] for one in self._output]
+        several = self.ragged
+        return self._with(self.theta[:, rows], output if several else output[0], x if several else x[0], names)
+
+    def _with(
+        self, theta: Array, output: ArrayLike, x: ArrayLike, names: Sequence[Sequence[str]] | None = None
+    ) -> RunTable:
+        """Other runs of the same kind."""
+        given = (self.parameter_names, self.input_names, self.outcome_names) if names is None else names
+        parameters, inputs, outcomes = given
+        known = {*parameters, *inputs, *outcomes}
+        units = {name: unit for name, unit in self.units.items() if name in known}
+        table = RunTable(theta, output, x, parameters, inputs, outcomes, units)
+        table.notes = self.notes
+        return table
 
     def to_frame(self) -> pd.DataFrame:
         """A long pandas table: columns ``run``, parameters, inputs, outcomes; its ``attrs`` say which is which."""
@@ -190,8 +232,9 @@ class RunTable:
     ) -> RunTable:
         """The runs of a long table, one row a run and point.
 
-        The column ``run`` says which rows belong together; without it, those with the same theta do. Names that
-        are not given are those of a table from ``to_frame``. ``input_names=[]`` is for outputs without inputs.
+        The column ``run`` says which rows belong together; without it, those with the same theta do. Runs stand in the
+        order in which they appear, and points that all runs share in that of x if their order differs. Names that are
+        not given are those of a table from ``to_frame``. ``input_names=[]`` is for outputs without inputs.
         """
         chosen: list[list[str]] = []
         for what, given in (
@@ -208,7 +251,7 @@ class RunTable:
         parameters, inputs, outcomes = (_floats_of(frame, names) for names in chosen)
         if not len(frame):
             raise InputError("the table has no rows")
-        runs = _grouped(frame[RUN] if RUN in frame.columns else None, parameters)
+        runs = _aligned(_grouped(frame[RUN] if RUN in frame.columns else None, parameters), inputs)
         for rows in runs:
             if not np.array_equal(parameters[rows], np.tile(parameters[rows[0]], (len(rows), 1)), equal_nan=True):
                 raise InputError(f"run {frame[RUN].iloc[rows[0]]} has several values of one parameter")
@@ -233,26 +276,55 @@ class RunTable:
     def load(
         cls,
         path: str | Path,
-        parameter_names: Names = None,
-        input_names: Names = None,
-        outcome_names: Names = None,
+        parameter_names: ColumnNames = None,
+        input_names: ColumnNames = None,
+        outcome_names: ColumnNames = None,
         units: Mapping[str, str] | None = None,
         separator: str = ",",
         decimal: str = ".",
+        *,
+        layout: TableLayout = "auto",
+        points: str | Path | ArrayLike | None = None,
+        columns: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+        run: str | None = None,
+        ignore: Sequence[str] = (),
     ) -> RunTable:
-        """Read a table: CSV where the name ends in ``.csv``, netCDF otherwise.
+        """Read a table: CSV (``.csv``, ``.tsv``, ``.txt``, ``.dat``) or Parquet by its name, netCDF otherwise.
 
-        A file that ``save`` wrote knows its names. For a CSV file from elsewhere say which columns they are, and where
-        they differ what stands between cells (``separator``) and before a fraction (``decimal``).
+        A file that ``save`` wrote knows its names. Of another, say which columns are what; rows and columns may stand
+        in any order, and others are left out. ``notes`` of the table says how it was read.
+
+        Parameters
+        ----------
+        parameter_names, input_names, outcome_names
+            Columns, or ``{name: column}`` where these are called otherwise. ``input_names=[]``: outputs without inputs.
+        units
+            As for a new table.
+        separator, decimal
+            What stands between cells and before a fraction.
+        layout
+            ``"long"``, one row a run and point; ``"wide"``, one row a run and one column a point, named as ``y_0.5``,
+            ``y[x=0.5]`` or ``0.5``; or ``"auto"``: long where the inputs are columns.
+        points
+            Of a wide table: an array (m, d), or a file with the inputs' columns, and if it has one a column with the
+            names of the runs' columns; ``"header"`` says that numbers 1, 2, 3 in the header are values of the input.
+        columns
+            Of a wide table with points: its columns in their order; for several outcomes ``{outcome: columns}``.
+        run
+            The column of a long table that tells runs, or replicates at one theta, apart; default ``run``, if there is
+            one, or rows with the same theta are a run.
+        ignore
+            Columns that are left out without a note.
         """
-        given = (parameter_names, input_names, outcome_names, units)
-        if Path(path).suffix.lower() == ".csv":
-            frame = read_csv(Path(path), Dialect(separator, decimal), given[:3])
+        names = (parameter_names, input_names, outcome_names)
+        form = TableForm(Dialect(separator, decimal), layout, points, columns, run, tuple(ignore))
+        if is_table(Path(path)):
             try:
-                return cls.from_frame(frame, *given)
+                found = load_table(Path(path), names, form)
+                return _from_runs(cls, found, names, units)
             except InputError as error:
                 raise FileError(f"{path}: {shortened(str(error))}") from None
-        if any(one is not None for one in given):
+        if units is not None or not form.plain or any(one is not None for one in names):
             raise InputError(f"{path}: a netCDF file has its own names and units, give none")
         parts = read_runs(Path(path))
         try:
@@ -273,74 +345,19 @@ class RunTable:
         return self._output if self.ragged else list(self._output[0])
 
 
-def _at_one_point(output: ArrayLike) -> Array:
-    """Outputs without inputs, (s, q), as outcomes at a single point, (s, 1, q)."""
-    values = as_floats(output, "output")
-    if values.ndim != 2:
-        raise InputError(f"output has shape {values.shape}: without x, give one row a run and one column an output")
-    return values[:, None]
-
-
-def _per_run(x: ArrayLike) -> TypeGuard[Sequence[ArrayLike]]:
-    """Whether ``x`` is one array a run: a list of arrays, not of numbers or of rows of numbers."""
-    return isinstance(x, list | tuple) and bool(x) and all(hasattr(one, "__array__") and np.ndim(one) for one in x)
-
-
-def _common_points(output: ArrayLike, x: ArrayLike, s: int) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    points, values = as_columns(x, "x"), as_floats(output, "output")
-    if values.ndim == 2:
-        values = values[..., None]
-    if values.ndim != 3 or values.shape[:2] != (s, len(points)) or not values.size:
-        raise InputError(
-            f"output has shape {np.shape(output)} for {s} runs at {len(points)} points: "
-            f"give ({s}, {len(points)}), or ({s}, {len(points)}, q) for q outcomes"
-        )
-    return (points,), (values,)
-
-
-def _own_points(output: ArrayLike, x: Sequence[ArrayLike], s: int) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    if not isinstance(output, list | tuple | np.ndarray) or len(x) != s or len(output) != s:
-        raise InputError(
-            f"x is a list of {len(x)} arrays, each the points of one run: give one array a run ({s}) in x and in output"
-        )
-    points = tuple(as_columns(one, f"x of run {i}") for i, one in enumerate(x))
-    values = tuple(as_columns(one, f"output of run {i}") for i, one in enumerate(output))
-    for i, (at, value) in enumerate(zip(points, values, strict=True)):
-        if len(at) != len(value) or not value.size:
-            raise InputError(f"run {i} has {len(at)} points and {len(value)} rows of output: give one row a point")
-        if at.shape[1] != points[0].shape[1] or value.shape[1] != values[0].shape[1]:
-            raise InputError(f"run {i} has another number of inputs or outcomes than run 0")
-    if all(np.array_equal(at, points[0]) for at in points):
-        return points[:1], (np.stack(values),)
-    return points, values
-
-
-def _refuse_infinite(x: tuple[Array, ...], output: tuple[Array, ...]) -> None:
-    if not all(np.isfinite(one).all() for one in x):
-        raise InputError("x has NaN or infinite values: the inputs of every point must be known")
-    if any(np.isinf(one).any() for one in output):
-        raise InputError("output has infinite values: set a cell to NaN where the simulator gave no number")
-
-
-def _all_names(*kinds: tuple[Names, int, str, str, object]) -> list[tuple[str, ...]]:
-    """The names of parameters, inputs and outcomes: one table has them all, so they must differ."""
-    chosen = [checked_names(*kind) for kind in kinds]
-    together = [name for names in chosen for name in names]
-    for name in together:
-        if not name.strip() or name != name.strip() or not name.isprintable() or name == RUN:
-            raise InputError(f"name {name!r}: give a non-empty printable text without spaces around it, not {RUN!r}")
-        if together.count(name) > 1:
-            raise InputError(f"two of the parameters, inputs and outcomes are named {name!r}: give each its own name")
-    return chosen
-
-
-def _checked_units(units: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
-    unknown = sorted(set(units) - set(names))
-    if unknown:
-        raise InputError(f"units has {', '.join(map(repr, unknown))}: there are {', '.join(map(repr, names))}")
-    if not all(isinstance(unit, str) and unit.isprintable() for unit in units.values()):
-        raise InputError('units must be printable texts, for instance units={"g": "m/s^2"}')
-    return {name: units[name] for name in names if name in units}
+def _from_runs(
+    kind: type[RunTable],
+    found: pd.DataFrame | ReadRuns,
+    names: Sequence[ColumnNames],
+    units: Mapping[str, str] | None,
+) -> RunTable:
+    if isinstance(found, pd.DataFrame):
+        own = [None if one is None else list(named(one)) for one in names]
+        return kind.from_frame(found, own[0], own[1], own[2], units)
+    parameters, inputs, outcomes = (list(named(one)) for one in names)
+    table = kind(found.theta, found.output, found.x, parameters, inputs or [NO_INPUT], outcomes or ["y"], units)
+    table.notes = found.notes
+    return table
 
 
 def _floats_of(frame: pd.DataFrame, names: list[str]) -> Array:
@@ -349,6 +366,14 @@ def _floats_of(frame: pd.DataFrame, names: list[str]) -> Array:
         there = ", ".join(map(str, frame.columns))
         raise InputError(f"the table has no column {', '.join(map(repr, missing))}; there are: {there}")
     return np.stack([as_floats(frame[name], f"column {name!r}") for name in names], axis=-1)
+
+
+def _aligned(runs: list[IntArray], x: Array) -> list[IntArray]:
+    """The rows of each run in the order of x, where all have the same points, and only their order differs."""
+    if len({len(rows) for rows in runs}) > 1 or all(np.array_equal(x[rows], x[runs[0]]) for rows in runs):
+        return runs
+    ordered = [rows[np.lexsort(x[rows].T[::-1])] for rows in runs]
+    return ordered if all(np.array_equal(x[rows], x[ordered[0]]) for rows in ordered) else runs
 
 
 def _grouped(run: pd.Series | None, parameters: Array) -> list[IntArray]:

@@ -14,7 +14,7 @@ from ..emulators import Emulator, Regressor, emulate
 from ..emulators.foreign import FitPredict
 from ..errors import InputError
 from ..problem import Box, Problem
-from ..problem.emulator import EmulatorLike
+from ..problem.emulator import EmulatorLike, emulator_with_draws
 from ..runs.table import RunTable
 from .base import require
 
@@ -26,6 +26,9 @@ MOST_ERROR = 0.5
 #: and its gradient must be that of the function within this share, seen by differences over this share of the runs'
 #: range to either side
 MOST_GRADIENT_ERROR, DIFFERENCE = 0.35, 0.1
+
+#: draws that are looked at; their mean is within so many standard errors, and so much of the runs' spread, of it
+DRAWS, MOST_AWAY, MOST_SMOOTHED = 8, 8.0, 0.2
 
 Given: TypeAlias = str | Regressor | FitPredict | Callable[[RunTable], EmulatorLike]
 
@@ -56,6 +59,7 @@ def check_emulator(emulator: Given, runs: int = 32, seed: int = 0) -> list[str]:
         check.it_learns,
         check.the_gradient_is_that_of_the_function,
         check.the_variance_covers_the_error,
+        check.the_draws_are_functions_about_it,
         check.where_the_runs_are,
         check.one_outcome,
         check.failed_runs_and_missing_cells,
@@ -148,6 +152,27 @@ class _Check:
         error = np.abs(self._at(self._made, self._new) - self._truth())
         beyond = float((np.median(error / self._spread) - 1e-6) / np.median(sd / self._spread))
         require(beyond < 5, f"the usual error is {beyond:.2g} times the emulator's sd")
+
+    def the_draws_are_functions_about_it(self) -> None:
+        """Only of emulators that have some: each a function with a gradient, the same from the same seed."""
+        emulator = emulator_with_draws(self._made)
+        if emulator is None:
+            return
+        draws = emulator.draws(DRAWS, 1)
+        require(len(draws) == DRAWS, f"draws({DRAWS}, 1) has {len(draws)} members")
+        each = []
+        for draw in draws:
+            self._require_shape("a call of a draw", draw(X, self._new[0]), (len(X), 2))
+            self._require_shape("the gradient of a draw", draw.gradient(X, self._new[0]), (len(X), 2, 2))
+            each.append(draw(X, self._new[0]))
+        again = np.stack([draw(X, self._new[0]) for draw in emulator.draws(DRAWS, 1)])
+        require(np.array_equal(np.stack(each), again), "the same seed gave other draws")
+        spread = np.std(each, axis=0, ddof=1)
+        require(bool((spread > 0).any()), "all draws are the same function")
+        away = np.abs(np.mean(each, axis=0) - self._made(X, self._new[0]))
+        # smooth draws of step functions differ from their mean by what is smoothed
+        room = MOST_AWAY * spread / np.sqrt(DRAWS) + MOST_SMOOTHED * self._spread
+        require(bool((away < room).all()), "the draws are not about the emulator: their mean is far from it")
 
     def where_the_runs_are(self) -> None:
         middle, far = self._theta.mean(axis=0), self._theta.mean(axis=0) + 2 * (HIGH - LOW)

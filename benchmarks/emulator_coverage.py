@@ -1,0 +1,132 @@
+"""How often 95 % intervals hold theta* where an emulator's draws stand for what is uncertain about the simulator.
+
+    python benchmarks/emulator_coverage.py [model2-gp] [model2-bart] [friedman] [--sets 50] [--draws 250] [--beside 50]
+
+prints one row a case: coverage of each parameter, mean posterior sd and rms error of the posterior mean, with the
+emulator's draws, and, for the first ``--beside`` data sets, without (``emulator_draws=0``) and with the simulator
+itself. The cases:
+
+model2-gp, model2-bart
+    Model 2 known from 7 x 7 runs at the data points, an emulator for each data set, as in ``orthocal study``.
+friedman
+    Friedman's function with all of its five inputs as parameters, each with an effect of its own along x (two inputs),
+    known from 30, 60 and 120 runs over the priors (a new design for each data set), GP emulator; 80 data, noise sd 0.2,
+    theta* drawn from the middle of the prior for each data set, no bias.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+
+import numpy as np
+from scipy import stats
+
+import orthocal as oc
+from orthocal.examples import MODEL2_PART
+from orthocal.studies.emulated import emulated
+
+#: of the Friedman problem
+RUNS, NOISE_SD = (30, 60, 120), 0.2
+#: data sets after which it says how far it is
+EVERY = 5
+FRIEDMAN_PRIORS = {name: stats.uniform(0, 1) for name in "abcde"}
+
+
+def friedman(x, theta):
+    """10 sin(pi a b) + 20 (c - 1/2)^2 + 10 d + 5 e, with x in each term so that they can be told apart."""
+    a, b, c, d, e = theta
+    u, v = x.T
+    bent = 10 * np.sin(np.pi * (a * (0.3 + u) + 0.5 * b * v))
+    return bent + 20 * (c - u) ** 2 + 10 * d * u * v + 5 * e * np.cos(np.pi * v)
+
+
+def friedman_case(runs: int, seed: int):
+    """Problem with the emulator, with the simulator, and theta*."""
+    rng = np.random.default_rng([seed, runs, 18])
+    star = rng.uniform(0.3, 0.7, 5)
+    x = rng.random((80, 2))
+    y = friedman(x, star) + NOISE_SD * rng.standard_normal(80)
+    design = oc.design(FRIEDMAN_PRIORS, runs, seed=1000 * seed + runs)
+    output = np.stack([friedman(x, one) for one in design.to_numpy()])
+    emulator = oc.emulate(oc.RunTable(design, output, x), "gp", progress=False)
+    domain = oc.Points(x, np.ones(len(x)))
+    made = [
+        oc.Problem(x, y, simulator, FRIEDMAN_PRIORS, domain=domain, noise_cov=NOISE_SD**2, starts=4)
+        for simulator in (emulator, friedman)
+    ]
+    return made[0], made[1], star
+
+
+def model2_case(name: str, seed: int):
+    x, y = MODEL2_PART.simulate(np.random.default_rng([seed, 11]))
+    emulator = emulated(MODEL2_PART, x, name)
+    options = {"domain": oc.Box(0, 1), "starts": 4}
+    return (
+        MODEL2_PART.problem(x, y, simulator=emulator, **options),
+        MODEL2_PART.problem(x, y, **options),
+        np.array(MODEL2_PART.theta_star),
+    )
+
+
+def theta_of(problem, draws: int, seed: int, emulator_draws: int | None = None):
+    posterior = oc.calibrate(problem, "gp", draws=draws, seed=seed, progress=False, emulator_draws=emulator_draws)
+    return posterior.theta.reshape(-1, problem.parameters.p)
+
+
+def measured(case: Callable[[int], tuple], sets: int, draws: int, beside: int) -> dict[str, list]:
+    """name -> (data sets, p): where theta* is held, errors of the means, and sds."""
+    found: dict[str, list] = {}
+    for seed in range(sets):
+        with_emulator, alone, star = case(seed)
+        fits = [("draws", with_emulator, None), ("mean", with_emulator, 0), ("simulator", alone, None)]
+        for label, problem, count in fits[: 3 if seed < beside else 1]:
+            theta = theta_of(problem, draws, seed, count)
+            low, high = np.quantile(theta, [0.025, 0.975], axis=0)
+            found.setdefault(f"{label} held", []).append((low < star) & (star < high))
+            found.setdefault(f"{label} error", []).append(theta.mean(axis=0) - star)
+            found.setdefault(f"{label} sd", []).append(theta.std(axis=0))
+        if (seed + 1) % EVERY == 0:
+            print(f"{seed + 1} data sets:", row("so far", found), file=sys.stderr, flush=True)
+    return found
+
+
+def row(title: str, found: dict[str, list]) -> str:
+    def numbers(values):
+        return " ".join(f"{value:.3g}" for value in values)
+
+    parts = [title]
+    for label in ("draws", "mean", "simulator"):
+        if f"{label} held" in found:
+            held, sd, error = (np.array(found[f"{label} {what}"]) for what in ("held", "sd", "error"))
+            rms = np.sqrt(np.mean(error**2, axis=0))
+            parts.append(
+                f"{label}, {len(held)} data sets: coverage {numbers(held.mean(axis=0))}, "
+                f"sd {numbers(sd.mean(axis=0))}, rms error {numbers(rms)}"
+            )
+    return " | ".join(parts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cases", nargs="*", default=["model2-gp", "model2-bart", "friedman"])
+    parser.add_argument("--sets", type=int, default=50)
+    parser.add_argument("--draws", type=int, default=250)
+    parser.add_argument("--beside", type=int, default=50)
+    given = parser.parse_args()
+    for case in given.cases:
+        if case == "friedman":
+            for runs in RUNS:
+                found = measured(
+                    lambda seed, runs=runs: friedman_case(runs, seed), given.sets, given.draws, given.beside
+                )
+                print(row(f"friedman, {runs} runs", found), flush=True)
+        else:
+            name = case.removeprefix("model2-")
+            found = measured(lambda seed, name=name: model2_case(name, seed), given.sets, given.draws, given.beside)
+            print(row(case, found), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Several experiments: what they cost as their number grows, and how often intervals hold what they should.
+
+python benchmarks/experiments.py                    seconds of 1 to 20 experiments of 500 points
+python benchmarks/experiments.py coverage gp 100    95 % intervals over 100 data sets of five experiments
+python benchmarks/experiments.py pooled gp 100      the same with a pooled offset: mu and tau
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+
+import sys
+import time
+
+import numpy as np
+from scipy import stats
+from scipy.optimize import least_squares
+
+import orthocal as oc
+
+#: name -> number of data, of inputs, noise sd, and the size and form of what the simulator misses
+RIGS = {
+    "A": (10, 1, 0.05, lambda x: 0.10 * np.sin(5 * x[:, 0])),
+    "B": (30, 1, 0.10, lambda x: 0.15 * x[:, 0] ** 2),
+    "C": (100, 2, 0.10, lambda x: 0.20 * np.cos(3 * x[:, 0]) * x[:, 1]),
+    "D": (300, 1, 0.05, lambda x: 0.15 * np.exp(-3 * x[:, 0])),
+    "E": (1000, 1, 0.20, lambda x: 0.10 * np.sin(7 * x[:, 0] + 1)),
+}
+#: rate and height are shared
+RATE, HEIGHT = 1.5, 2.0
+PRIORS = {"rate": stats.norm(1.5, 1.0), "height": stats.norm(2.0, 1.0), "offset": stats.norm(0.0, 1.0)}
+
+
+def simulated(x, theta):
+    """A saturating curve with an offset; a second input stretches it."""
+    rate, height, offset = theta
+    stretch = 1.0 if x.shape[1] == 1 else 0.5 + x[:, 1]
+    return height * (1 - np.exp(-rate * x[:, 0] * stretch)) + offset
+
+
+def drawn_offsets(rng):
+    return dict(zip(RIGS, rng.normal(0.5, 0.4, len(RIGS)), strict=True))
+
+
+def problems(rng, offsets):
+    made = {}
+    for name, (n, d, sd, missed) in RIGS.items():
+        x = rng.uniform(0, 1, (n, d))
+        y = simulated(x, (RATE, HEIGHT, offsets[name])) + missed(x) + sd * rng.standard_normal(n)
+        made[name] = oc.Problem(x, y, simulated, PRIORS, oc.Box([0.0] * d, [1.0] * d), noise_cov=sd**2, starts=4)
+    return made
+
+
+def truth(offsets):
+    """theta*: where the sum of the losses in units of the noise is least, by quadrature and another minimiser."""
+    parts = []
+    points, weights = np.polynomial.legendre.leggauss(40)
+    points, weights = (points + 1) / 2, weights / 2
+    for k, (name, (_, d, sd, missed)) in enumerate(RIGS.items()):
+        grid = np.stack([one.ravel() for one in np.meshgrid(*[points] * d, indexing="ij")], axis=1)
+        weight = np.prod(np.meshgrid(*[weights] * d, indexing="ij"), axis=0).ravel()
+        real = simulated(grid, (RATE, HEIGHT, offsets[name])) + missed(grid)
+        parts.append((k, grid, np.sqrt(weight) / sd, real))
+
+    def left(theta):
+        return np.concatenate(
+            [scale * (real - simulated(grid, (*theta[:2], theta[2 + k]))) for k, grid, scale, real in parts]
+        )
+
+    return least_squares(left, [RATE, HEIGHT, *offsets.values()], xtol=1e-14, ftol=1e-14, gtol=1e-14).x
+
+
+def coverage(method, sets, pooled=False):
+    """How many 95 % intervals hold theta*, for every parameter."""
+    held, spreads, widths, began = [], [], [], time.process_time()
+    for number in range(sets):
+        rng = np.random.default_rng([19, number])
+        offsets = drawn_offsets(rng)
+        experiments = oc.Experiments(problems(rng, offsets), {"offset": oc.Pooled()} if pooled else ["offset"])
+        posterior = oc.calibrate(experiments, method, draws=500, chains=2, seed=number, progress=False)
+        theta = posterior.theta.reshape(-1, posterior.theta.shape[2])
+        target = truth(offsets)
+        if pooled:
+            # the law of the offsets, moved by what the bias does to each of them
+            moved = np.mean(target[2:] - np.array(list(offsets.values())))
+            target = np.append(target, [0.5 + moved, 0.4])
+        lower, upper = np.quantile(theta, [0.025, 0.975], axis=0)
+        held.append((lower < target) & (target < upper))
+        spreads.append(theta.mean(axis=0) - target)
+        widths.append(theta.std(axis=0))
+        if (number + 1) % 10 == 0:
+            shares = " ".join(f"{one:.2f}" for one in np.mean(held, axis=0))
+            print(f"{number + 1:4} sets, {time.process_time() - began:5.0f} CPU s: {shares}", flush=True)
+    for name, share, scatter, sd in zip(
+        posterior.parameter_names, np.mean(held, axis=0), np.std(spreads, axis=0), np.mean(widths, axis=0), strict=True
+    ):
+        print(f"{name:12} covered {share:.3f}   scatter of the means {scatter:.4f}   mean sd {sd:.4f}")
+
+
+def cost(counts=(1, 2, 5, 10, 20)):
+    """CPU seconds of all, for so many experiments of 500 points."""
+    print("experiments   CPU s   CPU s an experiment   parameters")
+    for count in counts:
+        rng, made = np.random.default_rng(1), {}
+        for k in range(count):
+            x = rng.uniform(0, 1, (500, 1))
+            y = simulated(x, (RATE, HEIGHT, 0.1 * k)) + 0.1 * np.sin(5 * x[:, 0]) + 0.1 * rng.standard_normal(500)
+            made[f"rig {k}"] = oc.Problem(x, y, simulated, PRIORS, oc.Box(0, 1), noise_cov=0.01)
+        began = time.process_time()
+        posterior = oc.calibrate(oc.Experiments(made, ["offset"]), "gp", seed=1, progress=False)
+        posterior.check()
+        seconds = time.process_time() - began
+        print(f"{count:11} {seconds:7.1f} {seconds / count:21.1f} {len(posterior.parameter_names):12}", flush=True)
+
+
+def main():
+    kind, *rest = sys.argv[1:] or ["cost"]
+    if kind == "cost":
+        cost(tuple(int(one) for one in rest) or (1, 2, 5, 10, 20))
+    else:
+        coverage(rest[0] if rest else "gp", int(rest[1]) if len(rest) > 1 else 100, pooled=kind == "pooled")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""From experiments and a method to one posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import xarray as xr
+
+from ..methods import Draws, Plan
+from ..methods.at_data import thinned
+from ..methods.joint import Joint
+from ..problem.parameters import Parameters, variable_name
+from ..problem.problem import Problem
+from ..results import record
+from ..results.labelled import labelled
+from ..results.notes import Notes
+from ..results.open_directions import named_directions
+from ..results.posterior import Posterior
+from ..results.prior_conflict import prior_tails
+from ..results.together import OF_PARAMETERS, TogetherPosterior, together_tree, tree_of, with_experiments
+from .draws import TogetherDraws, together_draws
+from .experiments import Experiments
+
+
+class Made(NamedTuple):
+    """The posteriors of the experiments, and what makes one of all when the run is over."""
+
+    experiments: Experiments
+    method: Joint
+    drawn: TogetherDraws
+    own: dict[str, Posterior]
+
+    def posterior(
+        self, seed: str, warmup: int, work: dict[str, Any], more: Callable[[int], Posterior]
+    ) -> TogetherPosterior:
+        """``work`` is what the run took."""
+        notes = replace(_notes(self.experiments.together, self.drawn), **work)
+        trees = {name: one.data for name, one in self.own.items()}
+        tree = together_tree(
+            self.experiments.together,
+            self.drawn.theta,
+            self.drawn.hyper,
+            _hyper_priors(self.experiments),
+            self.drawn.stats,
+            self._attributes(notes, seed, warmup),
+            trees,
+        )
+        own = {
+            name: Posterior(tree_of(tree, name), one.simulator, self.drawn.own[name].samplers)
+            for name, one in self.experiments.problems.items()
+        }
+        return TogetherPosterior(tree, own, more)
+
+    def _attributes(self, notes: Notes, seed: str, warmup: int) -> dict[str, str | int]:
+        shown = next(iter(self.drawn.own.values()))
+        return record.attributes(
+            self.experiments.together, self.method, replace(shown, samplers=[]), notes, seed, warmup
+        )
+
+
+def made(
+    experiments: Experiments,
+    method: Joint,
+    plan: Plan,
+    seed: str,
+    warmup: int,
+    notes_of: Callable[[Problem, Draws], Notes],
+    work_of: Callable[[str], dict[str, Any]],
+) -> Made:
+    """Draws of all experiments, with the tree of each; ``work_of`` says what each took."""
+    drawn = together_draws(experiments, method, plan)
+    own = {}
+    for number, (name, problem) in enumerate(experiments.linearised.items()):
+        draws = drawn.own[name]
+        notes = replace(notes_of(problem, draws), **work_of(name))
+        attributes = record.attributes(problem, method, draws, notes, seed, warmup)
+        tree: xr.DataTree = labelled(problem, thinned(draws, plan), attributes)
+        tree.attrs |= {"title": name, "experiment_weight": float(experiments.weights[number])}
+        own[name] = Posterior(tree, problem.simulator, draws.samplers)
+    return Made(experiments, method, drawn, own)
+
+
+def alone(experiments: Experiments, own: Posterior, more: Callable[[int], Posterior]) -> TogetherPosterior:
+    """The posterior of one experiment as that of all."""
+    (name,) = experiments.names
+    stats = own.data["sample_stats"].to_dataset()
+    # what is stored once for all parameters
+    variables = own.record.variables
+    renamed = {old: variable_name(new) for old, new in zip(variables, experiments.parameters.names, strict=True)}
+    posterior = own.data["posterior"].to_dataset()[list(variables)].rename(renamed)
+    for new in experiments.parameters.names:
+        posterior[variable_name(new)].attrs["long_name"] = new
+    constant = own.data["constant_data"].to_dataset()
+    constant = constant[[one for one in OF_PARAMETERS if one in constant]]
+    groups = {
+        "posterior": posterior,
+        "sample_stats": stats,
+        "observed_data": xr.Dataset(),
+        "constant_data": constant.assign_coords(parameter=list(experiments.parameters.names)),
+        "prior": own.data["prior"].to_dataset().rename(renamed),
+        "bias_state": xr.Dataset(),
+    }
+    tree = with_experiments(xr.DataTree.from_dict(groups), own.data.attrs, list(renamed.values()), {name: own.data})
+    return TogetherPosterior(tree, {name: own}, more)
+
+
+def _hyper_priors(experiments: Experiments) -> dict[str, Parameters]:
+    """The priors of mu and tau of every pool."""
+    return {
+        name: Parameters({name: prior})
+        for pool in experiments.pools
+        for name, prior in zip(pool.names, (pool.mean, pool.sd), strict=True)
+    }
+
+
+def _notes(together: Problem, drawn: TogetherDraws) -> Notes:
+    """Facts about all experiments together."""
+    parameters, tilde = together.parameters, together.theta_tilde
+    return Notes(
+        **vars(drawn.notes),
+        weakest_sensitivity=together.directions.weakest,
+        open_directions=named_directions(together.directions, parameters.names),
+        on_bound=tuple(parameters.on_bound(tilde)),
+        misfit=together.misfit,
+        prior_tails=prior_tails(together),
+        allowed_share=parameters.allowed_share,
+        on_edge=parameters.on_edge(tilde),
+        unfinished=not together.minima[0].finished,
+        rivals=together.rivals,
+        gradient_kind=together.simulator.gradient_kind,
+        domain=repr(together.domain),
+    )

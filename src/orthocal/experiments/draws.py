@@ -1,0 +1,239 @@
+"""The joint projection of several experiments: regress all of them, project on all of them, and tell them apart again.
+
+theta(y_R) = argmin_t sum_e w_e ∫ |y_R,e - f_e(., t_e)|²_W dP_e, draw by draw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import Array, IntArray
+from ..bias import GP
+from ..errors import InputError
+from ..methods import Method, Plan
+from ..methods.at_data import AtData, at_data
+from ..methods.base import Drawn, Draws, RunNotes
+from ..methods.closest import Closest
+from ..methods.determined import outside_support, with_open_directions
+from ..methods.distance import domain_squares
+from ..methods.group_noise import noise_sampler
+from ..methods.joint import Joint
+from ..methods.merging import spread_rows
+from ..methods.regress import Regressed
+from ..methods.weights import Weights, importance_weights
+from ..problem.problem import Problem
+from ..projection import ProjectionKind
+from .experiments import Experiments
+from .parts import Part
+from .pooling import Hyper, with_pooling
+from .regression import Together, regressed
+
+#: numbers in the arrays of a block of draws whose simulator is called together
+BLOCK = 20_000_000
+
+
+@dataclass(frozen=True)
+class TogetherDraws:
+    """Draws of all parameters (c, s, P) and of mu and tau of pools, their diagnostics, and those of each experiment."""
+
+    theta: Array
+    hyper: dict[str, Array]
+    stats: dict[str, Array]
+    own: dict[str, Draws]
+    notes: RunNotes
+
+
+class _Rows(NamedTuple):
+    """Which draws are kept, and how they become chains."""
+
+    rows: IntArray
+    chains: int
+    draws: int
+
+    def __call__(self, values: Array) -> Array:
+        return np.asarray(values[self.rows].reshape(self.chains, self.draws, *values.shape[1:]))
+
+
+def joint_method(method: Method) -> Joint:
+    """The method, which must be the joint projection."""
+    if not isinstance(method, Joint):
+        kind = getattr(method, "kind", type(method).__name__)
+        raise InputError(
+            f"several experiments are calibrated by the joint projection, not by {kind!r}: take gp, bart, softbart, "
+            "bmars, bnn, or oc.methods.Joint(bias=...)"
+        )
+    if isinstance(method.bias, GP) and method.bias.sampled:
+        raise InputError(
+            "sampled hyperparameters of a Gaussian process are for one problem: with several experiments leave "
+            'hyperparameters="sample" out'
+        )
+    return method
+
+
+def together_draws(experiments: Experiments, method: Joint, plan: Plan) -> TogetherDraws:
+    """Draws of the posterior."""
+    found = regressed(experiments, method.bias, plan, method.merges)
+    together, pooled = experiments.together, list[Hyper]()
+    real = found.regressed
+    if found.determined is not None:
+        real = with_open_directions(found.determined, real, plan.rngs)
+    elif experiments.pools:
+        real, pooled = with_pooling(found.linear, real, experiments.pools, together.theta_tilde, plan)
+    held = None if found.determined is None else found.determined.holding(together.theta_tilde + real.moved)
+    process = together.fit_at_nodes + real.at_nodes
+    closest = method.projected(together, process, real.moved.std(axis=0), at_data=False, held=held)
+    outside = None if found.determined is None else outside_support(together, found.determined, closest.theta)
+    real = real._replace(log_prior=_log_prior(experiments, real, pooled, closest))
+    weights = importance_weights(together, closest, real, plan.rngs, outside)
+    return _told_apart(experiments, found, real, pooled, closest, weights, plan)
+
+
+def _log_prior(experiments: Experiments, real: Regressed, pooled: list[Hyper], closest: Closest) -> Array:
+    """Of what is in the draws, for importance weights: pooled values have their law, not the prior that was given."""
+    total, parameters = real.log_prior, experiments.parameters
+    for hyper in pooled:
+        columns = list(hyper.pool.columns)
+        linear, exact = (one[:, columns] for one in (experiments.theta_tilde + real.moved, closest.theta))
+        given = sum(
+            block.log_density(closest.theta[:, [j]])
+            for block, j in ((parameters.blocks[_block_of(experiments, j)], j) for j in columns)
+        )
+        total = total + hyper.log_density(linear) - hyper.log_density(exact) + given
+    return np.asarray(total)
+
+
+def _block_of(experiments: Experiments, column: int) -> int:
+    """The number of the prior of a parameter that has one of its own."""
+    return list(experiments.parameters.given).index(experiments.parameters.names[column])
+
+
+def _told_apart(
+    experiments: Experiments,
+    found: Together,
+    real: Regressed,
+    pooled: list[Hyper],
+    closest: Closest,
+    weights: Weights,
+    plan: Plan,
+) -> TogetherDraws:
+    chain = _Rows(weights.rows, len(plan.rngs), plan.draws)
+    hyper = {
+        name: chain(values) for one in pooled for name, values in zip(one.pool.names, (one.mu, one.tau), strict=True)
+    }
+    own, start_data, start_nodes = {}, 0, 0
+    for name, part in found.parts.items():
+        data = slice(start_data, start_data := start_data + part.problem.data.y.size)
+        nodes = slice(start_nodes, start_nodes := start_nodes + len(part.problem.rule.nodes) * part.problem.data.q)
+        view = _View(experiments, name, part, found.own[name], real, closest, data, nodes)
+        own[name] = spread_rows(view.draws(chain, plan), part.problem)
+    share = {"on_bound": closest.on_bound, "stuck": closest.stuck, "elsewhere": closest.elsewhere}
+    stats = {
+        "lp": np.sum([one.stats["lp"] for one in own.values()], axis=0),
+        "orthogonality_error": chain(closest.error),
+        "loss": chain(closest.loss),
+        **{name: chain(value.astype(float)) for name, value in share.items()},
+    }
+    notes = RunNotes(pareto_k=weights.pareto_k, weighted_draws=weights.effective, impossible=weights.impossible)
+    return TogetherDraws(chain(closest.theta), hyper, stats, own, notes)
+
+
+class _View(NamedTuple):
+    """One experiment's share of the draws: its cells of the data and of the nodes."""
+
+    experiments: Experiments
+    name: str
+    part: Part
+    own: Regressed
+    real: Regressed
+    closest: Closest
+    data: slice
+    nodes: slice
+
+    @property
+    def problem(self) -> Problem:
+        return self.part.problem
+
+    def draws(self, chain: _Rows, plan: Plan) -> Draws:
+        problem, own, columns = self.problem, self.own, self.experiments.columns[self.name]
+        theta = self.closest.theta[:, columns]
+        kept = plan.kept(problem.unmerged.data.y.size)
+        values, squares = self._values(theta, chain, plan, kept)
+        shift, precision = self.real.shift, own.noise_precision
+        noise = dict[str, Any]() if precision is None else noise_sampler(problem.noise).fields(chain(precision))
+        basis = self.part.linear.basis
+        beta = own.beta if basis is None else own.beta @ basis.T
+        missed = 0.0 if own.missed_square is None else own.missed_square @ (problem.noise.unwhitener**2).T
+        return Draws(
+            theta=chain(theta),
+            model=values.model,
+            bias=values.bias,
+            kept=kept,
+            at_data=values.statistics,
+            stats={"lp": chain(-0.5 * self._squares()), "acceptance_rate": np.ones((chain.chains, chain.draws))},
+            projection=ProjectionKind.JOINT,
+            coefficient=-chain(beta[:, columns]),
+            prior_shift=None if shift is None else chain(shift),
+            unshifted=None if shift is None else chain(self.real.moved - shift),
+            bias_square=chain(squares[0] + missed),
+            process_square=chain(squares[1] + missed),
+            bias_state={name: chain(values) for name, values in own.records.items()},
+            samplers=own.samplers,
+            nodes_drawn=True,
+            drawn=Drawn.RESIDUAL,
+            **noise,
+            notes=RunNotes(bias=tuple(sampler.findings() for sampler in own.samplers)),
+        )
+
+    def _real_at_data(self, rows: IntArray) -> Array:
+        """y_R - f(theta_tilde) at the data, whitened, (k, n, q)."""
+        return np.asarray(self.real.at_data(rows)[:, self.data, 0].reshape(len(rows), *self.problem.data.y.shape))
+
+    def _values(
+        self, theta: Array, chain: _Rows, plan: Plan, kept: IntArray | None
+    ) -> tuple[AtData, tuple[Array, Array]]:
+        """Model and bias at the data, and ∫ b² and the variance of y_R over the domain, (s, q) each."""
+        problem = self.problem
+        cells = self.real.at_nodes[:, self.nodes, 0].reshape(len(theta), -1, problem.data.q)
+        real_nodes = problem.unwhiten(cells @ np.linalg.inv(self.part.to_cells).T) + problem.fit_at_nodes
+        points = problem.rule.nodes if kept is not None else np.concatenate([problem.data.x, problem.rule.nodes])
+        n = 0 if kept is not None else problem.data.n
+        model = np.empty((len(theta), n, problem.data.q))
+        squares = np.empty((2, len(theta), problem.data.q))
+        each = max(1, BLOCK // (len(points) * problem.data.q))
+        for start in range(0, len(theta), each):
+            rows = slice(start, start + each)
+            simulated = problem.simulator.batch(points, theta[rows])
+            model[rows] = simulated[:, :n]
+            squares[:, rows] = domain_squares(
+                real_nodes[rows] - simulated[:, n:], real_nodes[rows], problem.rule.weights
+            )
+        if kept is None:
+            real = problem.fit + problem.unwhiten(self._real_at_data(np.arange(len(theta))))
+            return AtData(chain(model), chain(real - model), {}), (squares[0], squares[1])
+
+        def draw(numbers: IntArray) -> tuple[Array, Array]:
+            own = problem.simulator.batch(problem.data.x, theta[chain.rows[numbers]])
+            return own, problem.fit + problem.unwhiten(self._real_at_data(chain.rows[numbers])) - own
+
+        found = at_data(draw, kept, chain.chains, chain.draws, problem.fit.shape)
+        return found, (squares[0], squares[1])
+
+    def _squares(self) -> Array:
+        """(y - y_R)'P (y - y_R) of every draw, (s,)."""
+        problem, precision = self.problem, self.own.noise_precision
+        each = problem.noise.precision if precision is None else noise_sampler(problem.noise).row_precision(precision)
+        residual = problem.whiten(problem.complete_y - problem.fit)
+        count = len(self.real.moved)
+        squares, block = np.empty(count), max(1, BLOCK // residual.size)
+        for start in range(0, count, block):
+            rows = np.arange(start, min(start + block, count))
+            misfit = residual - self._real_at_data(rows)
+            if problem.noise.rows is not None:
+                squares[rows] = problem.noise.squares(misfit)
+                continue
+            rest = each if precision is None else each[rows]
+            squares[rows] = np.sum(misfit * (rest @ misfit[..., None])[..., 0], axis=(1, 2))
+        return squares

@@ -1,0 +1,153 @@
+"""Hyperparameters of the biases of all experiments, by the restricted likelihood of all data with one beta.
+
+    z_e ~ N(G_e beta, K_e + R_e) for every experiment e,   beta flat and common
+
+By itself an experiment could give a part of its bias to theta that the others contradict, and its bias would seem
+small. Given the hyperparameters of the others, what they say about beta is Gaussian, with the precision
+H = sum G'(K + R)^-1 G over them; so each is fitted in turn to z_e - G_e m, with the noise R_e + G_e H^-1 G_e' and those
+directions flat that the others do not know. The first fits have beta at theta_tilde, which is that of all.
+
+Ten points say little about a length-scale, and one that is far off makes theta too certain. So an experiment is
+expected to be like the others, to a factor of three either way: its log hyperparameters have a normal prior around the
+median of theirs, which a hundred points overrule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from ..arrays import Array, IntArray
+from ..bias import GP, BiasPrior
+from ..bias.base import Setting
+from ..bias.gp import Scales
+from ..methods.fitted import residuals_of
+from ..problem.problem import Problem
+from ..regression.gaussian_process import correlation
+from ..regression.log_prior import LogPrior
+
+#: rounds over all experiments after the first fits
+ROUNDS = 2
+#: what the others know of a direction beside what an experiment itself does, below which it is flat
+UNKNOWN = 1e-6
+#: sd of log hyperparameters between experiments: a factor of three
+ALIKE = float(np.log(3.0))
+#: the same of what nothing is expected about
+NOTHING = 1e6
+
+
+@dataclass(frozen=True)
+class KnownGP(GP):
+    """A Gaussian process whose hyperparameters are known, one set an outcome."""
+
+    known: tuple[Scales, ...] = ()
+
+    def scales(self, setting: Setting, expected: LogPrior | None = None) -> Scales:
+        return self.known[setting.outcome]
+
+
+class _Outcome(NamedTuple):
+    """One outcome of one experiment: what is fitted, G (n, P) in units of the gradients' lengths, and its noise."""
+
+    setting: Setting
+    G: Array
+    noise: Array
+
+    def information(self, scales: Scales, nu: float) -> tuple[Array, Array]:
+        """H = G'(K + R)^-1 G, (P, P), and G'(K + R)^-1 z, (P,)."""
+        x = self.setting.x
+        k = correlation(x, x, scales.lengthscale, nu, self.setting.labels.columns)
+        lower = cho_factor(scales.sd**2 * k + self.noise, lower=True)
+        image = cho_solve(lower, self.G)
+        return self.G.T @ image, image.T @ self.setting.residual
+
+    def relative(self, scales: Scales) -> tuple[float, float]:
+        """log sd in the outcome's unit, and the mean log length-scale in spans."""
+        lengths = np.log(scales.lengthscale / self.setting.span)[self._numeric]
+        return float(np.log(scales.sd / self.setting.unit)), float(lengths.mean()) if len(lengths) else np.nan
+
+    @property
+    def _numeric(self) -> IntArray:
+        """Inputs that are no labels, whose length-scales are odds."""
+        return np.setdiff1d(np.arange(self.setting.x.shape[1]), self.setting.labels.columns)
+
+    def expected(self, others: Sequence[tuple[float, float]], sizes: Array) -> LogPrior:
+        """What others, of so many points each, make one expect."""
+        sd, length = (_weighted_median(np.array(values), sizes) for values in zip(*others, strict=True))
+        d = self.setting.x.shape[1]
+        mean = np.concatenate([[sd + np.log(self.setting.unit)], np.zeros(d + 1)])
+        known = np.full(d + 2, NOTHING)
+        known[0] = ALIKE
+        if np.isfinite(length):
+            mean[1 + self._numeric] = length + np.log(self.setting.span[self._numeric])
+            known[1 + self._numeric] = ALIKE
+        return LogPrior(mean, known)
+
+    def given(self, H: Array, h: Array) -> Setting:
+        """What is left to fit where the others say N(H^-1 h, H^-1) about beta."""
+        own = np.abs(self.G).max(axis=0) > 0
+        G, rest = self.G[:, own], ~own
+        inner, pull = H[np.ix_(own, own)], h[own]
+        if rest.any():
+            # what other experiments have for themselves is integrated out
+            gain = H[np.ix_(own, rest)] @ np.linalg.pinv(H[np.ix_(rest, rest)], hermitian=True)
+            inner, pull = inner - gain @ H[np.ix_(rest, own)], pull - gain @ h[rest]
+        values, vectors = np.linalg.eigh((inner + inner.T) / 2)
+        known = values > UNKNOWN * float(np.max(np.sum(G**2, axis=0) / np.median(np.diag(self.noise))))
+        turned = vectors[:, known] / np.sqrt(values[known])
+        mean, spread = turned @ (turned.T @ pull), G @ turned
+        return self.setting._replace(
+            residual=self.setting.residual - G @ mean,
+            gradient=G @ vectors[:, ~known],
+            noise_cov=self.noise + spread @ spread.T,
+        )
+
+
+def joint_priors(
+    prior: BiasPrior, problems: Sequence[Problem], gradients: Sequence[Array], unit: Array
+) -> list[BiasPrior]:
+    """The prior with the hyperparameters of each experiment; ``gradients`` (n, q, P) are those by all parameters."""
+    several = len(problems) > 1 and isinstance(prior, GP) and (prior.sd is None or prior.lengthscale is None)
+    if not several or any(one.data.without_inputs for one in problems):
+        return [prior] * len(problems)
+    assert isinstance(prior, GP)
+    outcomes = [_outcomes(problem, G * unit) for problem, G in zip(problems, gradients, strict=True)]
+    every = [one for own in outcomes for one in own]
+    nothing = [one.setting._replace(gradient=one.G[:, :0], noise_cov=one.noise) for one in every]
+    scales = [prior.scales(setting) for setting in nothing]
+    known = [one.information(own, prior.nu) for one, own in zip(every, scales, strict=True)]
+    sizes = np.array([float(len(one.setting.x)) for one in every])
+    for _ in range(ROUNDS):
+        for i, one in enumerate(every):
+            others = [j for j in range(len(every)) if j != i]
+            H, h = (np.sum([known[j][part] for j in others], axis=0) for part in (0, 1))
+            alike = one.expected([every[j].relative(scales[j]) for j in others], sizes[others])
+            scales[i] = prior.scales(one.given(H, h), alike)
+            known[i] = one.information(scales[i], prior.nu)
+    found = iter(scales)
+    settings = {name: getattr(prior, name) for name in ("nu", "sd", "lengthscale", "form", "label_correlation")}
+    return [KnownGP(**settings, known=tuple(next(found) for _ in own)) for own in outcomes]
+
+
+def _weighted_median(values: Array, weights: Array) -> float:
+    """NaN where there are no values."""
+    values, weights = values[np.isfinite(values)], weights[np.isfinite(values)]
+    if not len(values):
+        return np.nan
+    order = np.argsort(values)
+    total = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(total, 0.5 * total[-1])])
+
+
+def _outcomes(problem: Problem, G: Array) -> list[_Outcome]:
+    residuals = residuals_of(problem)
+    points = residuals.split(problem.rule.nodes[:0])
+    found = []
+    for setting, own in zip(residuals.settings(points, problem.span), points, strict=True):
+        noise = np.diag(setting.noise_var) if setting.noise_cov is None else setting.noise_cov
+        found.append(_Outcome(setting, G[own.informed, setting.outcome], noise))
+    return found

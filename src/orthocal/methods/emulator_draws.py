@@ -1,0 +1,225 @@
+"""The emulator's uncertainty: each draw of y_R is projected with a draw of the emulator in the simulator's place.
+
+    theta_s = argmin_t ∫ (y_R,s - f_k(., t))' W (y_R,s - f_k(., t)) dP_x,   f_k = f_hat + e_k a draw of the emulator
+
+y_R is what the field data say and knows of the emulator only where it is expanded; which draw of the emulator goes with
+which of y_R does not matter, so they are taken in turn. To first order theta moves by -A e, A = (G'WG)^-1 G'W.
+
+A prior N(m, V) of theta = l - A e is one of both, of l (what the field data say) and of e. With S the covariance of e,
+
+    l ~ its regression with the prior N(m, V + A S A'),   e | l = e_k + S A' c,   c = (V + A S A')^-1 (l - t_s - A e_k),
+
+t_s a draw of the prior: exact where all is Gaussian. The functions S A' are the tilts, found from the emulator's draws
+at theta_tilde; other priors, and curvature, are left to the importance weights, as everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import Array, IntArray
+from ..errors import InputError
+from ..execution.keeping import kept_by
+from ..problem.emulator import DrawLike, emulator_with_draws
+from ..problem.problem import Problem
+from ..problem.simulator import BoundSimulator
+from ..progress import progress_bar
+from .base import Plan
+from .closest import Closest
+from .distance import domain_squares
+from .regress import Linear, Regressed
+
+
+class EmulatorDraws(NamedTuple):
+    """The emulator's draws as simulators of a problem.
+
+    Attributes
+    ----------
+    numbers
+        Which of them is taken for each draw of y_R, (s,).
+    bound
+        What makes a simulator of one.
+    """
+
+    draws: Sequence[DrawLike]
+    numbers: IntArray
+    bound: Callable[[DrawLike], BoundSimulator]
+
+    @classmethod
+    def of(cls, problem: Problem, plan: Plan) -> EmulatorDraws | None:
+        """As a plan asks for them."""
+        if not plan.emulator_draws:
+            return None
+        emulator = emulator_with_draws(problem.simulator.emulator)
+        if emulator is None:
+            raise InputError("the simulator is no emulator that has draws: leave emulator_draws out")
+        count = plan.emulator_draws
+        # the chains begin at different draws, so that few draws a chain meet all of them
+        first = [(c * count) // len(plan.rngs) for c in range(len(plan.rngs))]
+        numbers = np.concatenate([(start + np.arange(plan.draws)) % count for start in first])
+        data, support, flat_x = problem.data, problem.parameters.support, problem.simulator.flat_x
+        bound = partial(BoundSimulator, support=support, q=data.q, flat_x=flat_x, transforms=data.transforms)
+        return cls(emulator.draws(count, plan.emulator_seed), numbers, bound)
+
+    def simulator(self, number: int) -> BoundSimulator:
+        """A draw of the emulator, bound as the simulator was."""
+        return self.bound(self.draws[number])
+
+    def groups(self, rows: IntArray, label: str | None = None) -> Iterator[tuple[BoundSimulator, IntArray]]:
+        """Each draw of the emulator that draws of y_R numbered ``rows`` have, and the places of these in ``rows``."""
+        used = np.unique(self.numbers[rows])
+        for number in used if label is None else progress_bar(used, label):
+            # a checkpoint knows calls by x and theta alone
+            with kept_by(None):
+                yield self.simulator(int(number)), np.flatnonzero(self.numbers[rows] == number)
+
+    def models(self, x: Array, theta: Array, rows: IntArray, label: str | None = None) -> Array:
+        """f_k(x, theta) for theta (s, p) of the draws of y_R numbered ``rows`` (s,), (s, m, q)."""
+        parts, order = [], []
+        for simulator, places in self.groups(rows, label):
+            parts.append(simulator.batch(x, theta[places]))
+            order.append(places)
+        return np.asarray(np.concatenate(parts)[np.argsort(np.concatenate(order))])
+
+    def errors(self, x: Array, theta: Array, mean: Array) -> Array:
+        """e_k = f_k - f_hat at one theta (p,), where f_hat is ``mean`` (m, q): (draws, m, q)."""
+        with kept_by(None):
+            each = [self.simulator(number).required(x, theta) for number in range(len(self.draws))]
+        return np.stack(each) - mean
+
+
+class Shifts(NamedTuple):
+    """A e_k, (k, p), and the covariance A S A', (p, p)."""
+
+    each: Array
+    cov: Array
+
+    @classmethod
+    def of(cls, errors: Array, coefficients: Array) -> Shifts:
+        """From errors at the nodes (k, m, q), whitened, and what takes them to theta, (p, m q)."""
+        moved = errors.reshape(len(errors), -1) @ coefficients.T
+        return cls(moved, moved.T @ moved / len(moved))
+
+    def tilts(self, errors: Array) -> Array:
+        """S A' anywhere, (m, q, p), from the errors there, (k, m, q)."""
+        return np.asarray(np.einsum("kxq,kp->xqp", errors, self.each) / len(self.each))
+
+    def widened(self, linear: Linear) -> Linear:
+        """With the prior N(m, V + A S A'): by precisions, of which some may be zero."""
+        less = np.linalg.inv(np.eye(len(self.cov)) + linear.precision @ self.cov)
+        precision = less @ linear.precision
+        return linear._replace(pull=less @ linear.pull, precision=(precision + precision.T) / 2)
+
+    def coefficients(self, linear: Linear, moved: Array, numbers: IntArray, rngs: list[np.random.Generator]) -> Array:
+        """c of every draw, (s, p): ``moved`` is l, and ``linear`` has the prior of theta itself."""
+        less = np.linalg.inv(np.eye(len(self.cov)) + linear.precision @ self.cov)
+        each = len(moved) // len(rngs)
+        normal = np.concatenate([rng.standard_normal((each, len(self.cov))) for rng in rngs])
+        away = (moved - self.each[numbers]) @ linear.precision.T - linear.pull - normal @ linear.prior_root()
+        return np.asarray(away @ less.T)
+
+
+class Emulated(NamedTuple):
+    """The draws of the emulator for the draws of a problem's y_R, and what theta's prior makes of them.
+
+    Attributes
+    ----------
+    errors
+        e_k at theta_tilde at the nodes, (k, m, q), whitened.
+    tilt
+        c of every draw of y_R, (s, p), where there is a prior to be combined with.
+    """
+
+    draws: EmulatorDraws
+    errors: Array
+    shifts: Shifts
+    tilt: Array | None = None
+
+    @classmethod
+    def of(cls, problem: Problem, plan: Plan, linear: Linear) -> Emulated | None:
+        """As a plan asks for them."""
+        draws = EmulatorDraws.of(problem, plan)
+        if draws is None:
+            return None
+        errors = problem.whiten(draws.errors(problem.rule.nodes, problem.theta_tilde, problem.fit_at_nodes))
+        return cls(draws, errors, Shifts.of(errors, linear.coefficients))
+
+    def widened(self, linear: Linear) -> Linear:
+        """The prior of what the field data say about theta: they do not know the emulator's error."""
+        return self.shifts.widened(linear)
+
+    def tilted(
+        self, linear: Linear | None, regressed: Regressed, rngs: list[np.random.Generator]
+    ) -> tuple[Emulated, Regressed]:
+        """The emulator's draws given what the regression says, by the prior of ``linear``."""
+        # a prior that is left to the weights altogether is none here
+        if linear is None or not regressed.log_prior.any():
+            return self, regressed
+        moved, numbers = regressed.moved, self.draws.numbers
+        tilt = self.shifts.coefficients(linear, moved, numbers, rngs)
+        theta = moved - self.shifts.each[numbers] - tilt @ self.shifts.cov
+        return self._replace(tilt=tilt), regressed._replace(log_prior=linear.log_prior(theta))
+
+    def spread(self, moved: Array) -> Array:
+        """That of theta, roughly, (p,), where ``moved`` is l."""
+        if len(self.shifts.cov) != moved.shape[1]:
+            return np.asarray(moved.std(axis=0))
+        return np.asarray(np.sqrt(moved.var(axis=0) + np.diag(self.shifts.cov)))
+
+    def untilted(self, real: Array) -> Array:
+        """y_R at the nodes (s, m, q) less what is added to the draws of the emulator."""
+        return real if self.tilt is None else real - self._added(self.errors)
+
+    def _added(self, errors: Array, rows: IntArray | slice = slice(None)) -> Array:
+        """What is added to the emulator's draws for the draws of y_R numbered ``rows``, given errors (k, m, q)."""
+        assert self.tilt is not None
+        return np.asarray(np.einsum("xqp,sp->sxq", self.shifts.tilts(errors), self.tilt[rows]))
+
+    def completed(self, problem: Problem, found: Closest, real: Array, at_data: bool) -> Closest:
+        """What was found for ``untilted`` as what it is of y_R itself, ``real`` (s, m, q)."""
+        if self.tilt is None:
+            return found
+        nothing, own = np.zeros_like(real[:1]), problem.unwhiten(real)
+        found = found._replace(process_square=domain_squares(nothing, own, problem.rule.weights)[1])
+        if not at_data:
+            return found
+        return found._replace(model=found.model + self._added(self._errors_at_data(problem)))
+
+    def models(self, problem: Problem, theta: Array, rows: IntArray) -> Array:
+        """The simulator of the draws of y_R numbered ``rows`` at the data, (s, n, q)."""
+        models = self.draws.models(problem.data.x, theta, rows)
+        if self.tilt is None:
+            return models
+        return models + problem.unwhiten(self._added(self._errors_at_data(problem), rows))
+
+    def recorded(self, rows: IntArray, chains: int) -> dict[str, Any]:
+        """What ``Draws`` has of it, for the draws numbered ``rows``, chain by chain."""
+        tilt = None if self.tilt is None else self.tilt[rows].reshape(chains, -1, self.tilt.shape[1])
+        return {
+            "emulator_number": self.draws.numbers[rows].reshape(chains, -1),
+            "emulator_tilt": tilt,
+            "emulator_shift": self.shifts.each,
+        }
+
+    def _errors_at_data(self, problem: Problem) -> Array:
+        return problem.whiten(self.draws.errors(problem.data.x, problem.theta_tilde, problem.fit))
+
+
+def with_simulator(problem: Problem, simulator: BoundSimulator) -> Problem:
+    """The same problem, its expansion included, with a draw of the emulator where the simulator is called."""
+    part = copy(problem)
+    part.simulator = simulator
+    return part
+
+
+def counted(simulator: BoundSimulator, other: BoundSimulator) -> None:
+    """The calls of one simulator as those of another."""
+    simulator.calls += other.calls
+    simulator.seconds += other.seconds
+    simulator.failures += other.failures
+    simulator.failure = simulator.failure or other.failure

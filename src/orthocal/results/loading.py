@@ -1,0 +1,72 @@
+"""From a file to a posterior."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import xarray as xr
+
+from ..bias.base import BiasPrior
+from ..errors import InputError
+from ..problem.given_simulator import Function
+from ..problem.outputs import OutputFunction, called_without_x
+from ..problem.simulator import BoundSimulator
+from . import store
+from .posterior import Posterior
+from .record import Record
+from .together import TogetherPosterior, tree_of
+
+
+def load(
+    path: str | Path,
+    simulator: Function | OutputFunction | Mapping[str, Function | OutputFunction] | None = None,
+    bias: BiasPrior | None = None,
+) -> Posterior:
+    """Read a posterior from a file that ``Posterior.save`` wrote; nothing in the file is run.
+
+    Parameters
+    ----------
+    simulator
+        Needed only to predict at new points. Of several experiments: name of an experiment -> its simulator.
+    bias
+        The prior on the bias, where it is one of your own: a file holds its draws, but not its code. It must have the
+        settings that it had in the run.
+    """
+    if bias is not None and (not isinstance(bias, BiasPrior) or isinstance(bias, type)):
+        raise InputError(f"bias={bias!r}: give the prior on the bias, for instance MyPrior()")
+    data = store.load(path)
+    record = Record(data)
+    if "experiments" in data.attrs:
+        return _together(data, simulator, bias)
+    if isinstance(simulator, Mapping):
+        raise InputError("the file has one experiment: give its simulator, a function")
+    return _posterior(data, record, simulator, bias)
+
+
+def _posterior(
+    data: xr.DataTree, record: Record, simulator: Function | OutputFunction | None, bias: BiasPrior | None
+) -> Posterior:
+    """The posterior of a tree that was loaded."""
+    if simulator is None:
+        return Posterior(data, prior=bias)
+    own = called_without_x(simulator, record.outcome_names) if record.without_inputs else cast(Function, simulator)
+    bound = BoundSimulator(own, record.support, record.q, record.flat_x, record.transforms)
+    return Posterior(data, bound, prior=bias)
+
+
+def _together(
+    data: xr.DataTree, simulator: Function | OutputFunction | Mapping[str, Any] | None, bias: BiasPrior | None
+) -> TogetherPosterior:
+    """Of a tree that was loaded; ``simulator`` is one for all experiments, or name -> simulator."""
+    names = json.loads(data.attrs["experiments"])
+    given = simulator if isinstance(simulator, Mapping) else dict.fromkeys(names, simulator)
+    unknown = [str(name) for name in given if name not in names]
+    if unknown:
+        raise InputError(f"there is no experiment {', '.join(unknown)} in the file: there are {', '.join(names)}")
+    own = {name: tree_of(data, name) for name in names}
+    return TogetherPosterior(
+        data, {name: _posterior(tree, Record(tree), given.get(name), bias) for name, tree in own.items()}
+    )

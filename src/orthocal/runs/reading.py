@@ -1,0 +1,272 @@
+"""Tables of runs as people have them: long, one row a run and point, or wide, one row a run and one column a point.
+
+Everything is found by its name. What order the rows and columns stand in says nothing, so it must not matter, to the
+last bit: runs are put in the order of theta, those at one theta in that of their points and output, and the points of
+a run in the order of x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..arrays import Array, IntArray
+from ..errors import FileError, InputError, shortened
+from ..files.columns import ColumnTable, require_columns
+from ..problem.outputs import NO_INPUT
+from .wide import common_points, numbered_columns, placed_columns
+
+TableLayout = Literal["auto", "long", "wide"]
+#: a column of this name says which rows belong together
+RUN = "run"
+#: share of the runs that may lack points of the others: components can do with four fifths
+MOST_SHORT = 0.2
+
+
+@dataclass(frozen=True)
+class RunColumns:
+    """Which columns are what: name -> column of the table, for parameters, inputs and outcomes.
+
+    Attributes
+    ----------
+    inputs
+        Empty for outputs without inputs, one row a run.
+    run
+        The column that says which rows of a long table are one run; None for ``run``, if there is one.
+    points
+        Of a wide table: "header", or a table of its points; None for the header, unless that may be numbers only.
+    columns
+        Of a wide table with points: outcome -> columns, in the order of the points.
+    ignored
+        Columns that are left out without a word.
+    """
+
+    parameters: Mapping[str, str]
+    inputs: Mapping[str, str]
+    outcomes: Mapping[str, str]
+    layout: TableLayout = "auto"
+    run: str | None = None
+    points: Literal["header"] | Points | None = None
+    columns: Mapping[str, Sequence[str]] | None = None
+    ignored: Sequence[str] = field(default_factory=tuple)
+
+
+class Points(NamedTuple):
+    """Points of a wide table, x (m, d), and the columns of each outcome there, where its table names them."""
+
+    x: Array
+    columns: Mapping[str, Sequence[str]] | None = None
+
+
+class ReadRuns(NamedTuple):
+    """theta (s, p), and output and x of each run, (m_s, q) and (m_s, d); what is to be said about the table."""
+
+    theta: Array
+    output: list[Array]
+    x: list[Array]
+    notes: tuple[str, ...]
+
+
+def read_foreign(table: ColumnTable, asked: RunColumns) -> ReadRuns:
+    """The runs of a table that is not ours, in their own order: that of theta, and of x."""
+    if not len(table):
+        raise FileError(f"{table.file} has no rows")
+    require_columns(table, [*asked.parameters.values(), *([asked.run] if asked.run else []), *asked.ignored])
+    theta = _finite(table, asked.parameters, "parameter")
+    if _layout(table, asked) == "long":
+        runs, used = _long(table, theta, asked)
+        words = "one row a run and point" if asked.inputs else "one row a run"
+    else:
+        runs, used = _wide(table, theta, asked)
+        words = "one row a run, one column a point"
+    known = {*asked.parameters.values(), *used, *asked.ignored, asked.run or RUN}
+    left = [name for name in table.names if name and name not in known]
+    notes = [f"{table.file}: {len(runs)} runs, {words}"]
+    if left:
+        notes.append(f"columns of {table.file} that are not used: {shortened(', '.join(left))}")
+    padded, said = _padded(runs)
+    notes += said
+    ordered = sorted(padded, key=lambda one: (tuple(one[0]), one[1].tobytes(), one[2].tobytes()))
+    return ReadRuns(np.stack([one[0] for one in ordered]), [o[2] for o in ordered], [o[1] for o in ordered], (*notes,))
+
+
+class Run(NamedTuple):
+    """theta (p,), x (m, d) and output (m, q)."""
+
+    theta: Array
+    x: Array
+    output: Array
+
+
+def _padded(runs: list[Run]) -> tuple[list[Run], list[str]]:
+    """Runs at common points, of which some have no row for one: a missing cell there, where most runs have them all.
+
+    Without it one row that is missing would make them runs at points of their own.
+    """
+    points = {run.x.tobytes(): run.x for run in runs}
+    if len(points) == 1:
+        return runs, []
+    union = np.unique(np.vstack(list(points.values())), axis=0)
+    short = [run for run in runs if len(run.x) < len(union)]
+    if len(short) > MOST_SHORT * len(runs):
+        return runs, []
+    place = {point.tobytes(): i for i, point in enumerate(union)}
+    found = []
+    for run in runs:
+        output = np.full((len(union), run.output.shape[1]), np.nan)
+        output[[place[point.tobytes()] for point in run.x]] = run.output
+        found.append(Run(run.theta, union, output))
+    return found, [f"{len(short)} of {len(runs)} runs have no row for some of the points: missing cells"]
+
+
+def _layout(table: ColumnTable, asked: RunColumns) -> Literal["long", "wide"]:
+    """The layout that was asked for, or the one whose columns are there."""
+    if asked.layout != "auto":
+        return asked.layout
+    missing = [name for name in asked.inputs.values() if name not in table.names]
+    if not missing:
+        return "long"
+    given = asked.points is not None or asked.columns is not None
+    if given or len(missing) == len(asked.inputs):
+        return "wide"
+    raise FileError(table.missing_words(missing))
+
+
+def _finite(table: ColumnTable, columns: Mapping[str, str], kind: str) -> Array:
+    """Columns without a hole, (n, k)."""
+    values = []
+    for name in columns.values():
+        column = table.numbers(name)
+        wrong = np.flatnonzero(~np.isfinite(column))
+        if wrong.size:
+            raise FileError(
+                f"{kind} {name!r} is missing or infinite in {table.row_words(int(wrong[0]))} of {table.file}: give its "
+                "value, or delete the row"
+            )
+        values.append(column)
+    # -0.0 is 0.0
+    return np.stack(values, axis=-1) + 0.0 if values else np.empty((len(table), 0))
+
+
+def _long(table: ColumnTable, theta: Array, asked: RunColumns) -> tuple[list[Run], list[str]]:
+    require_columns(table, [*asked.inputs.values(), *asked.outcomes.values()])
+    x = _finite(table, asked.inputs, "input") if asked.inputs else np.zeros((len(table), 1))
+    output = np.stack([table.numbers(name) for name in asked.outcomes.values()], axis=-1) + 0.0
+    column = asked.run if asked.run is not None else RUN if RUN in table.names else None
+    runs = [
+        _one_run(table, rows, Run(theta[rows[0]], x[rows], output[rows]))
+        for rows in _grouped(table, column, theta, x, bool(asked.inputs))
+    ]
+    return runs, [*asked.inputs.values(), *asked.outcomes.values()]
+
+
+def _one_run(table: ColumnTable, rows: IntArray, run: Run) -> Run:
+    """The points in their order."""
+    order = np.lexsort((*run.output.T[::-1], *run.x.T[::-1]))
+    x = run.x[order]
+    twice = np.flatnonzero((x[1:] == x[:-1]).all(axis=1))
+    if twice.size:
+        one, other = sorted(int(rows[order[twice[0] + i]]) for i in (0, 1))
+        raise FileError(
+            f"{table.row_words(one)} and {table.row_words(other)} of {table.file} have the same parameters and inputs: "
+            f"if they are replicates of a random simulator, name the column that tells the runs apart ({RUN!r}, or "
+            'run = "..."); otherwise delete one of them'
+        )
+    return Run(run.theta, x, run.output[order])
+
+
+def _grouped(table: ColumnTable, column: str | None, theta: Array, x: Array, inputs: bool) -> list[IntArray]:
+    """The rows of each run: those of one label and theta, without labels of one theta."""
+    keys = theta
+    if column is None:
+        if not inputs or len(np.unique(x, axis=0)) == 1:
+            # one point: each row is a run, replicates or not
+            return [np.array([row], dtype=np.intp) for row in range(len(theta))]
+    else:
+        labels = table.labels(column)
+        empty = np.flatnonzero(labels.isna())
+        if empty.size:
+            raise FileError(f"column {column!r} of {table.file} is empty in {table.row_words(int(empty[0]))}")
+        codes = pd.factorize(labels)[0]
+        keys = np.column_stack([codes, theta])
+        _refuse_changing(table, column, codes, theta)
+    _, place = np.unique(keys, axis=0, return_inverse=True)
+    order = np.argsort(place.ravel(), kind="stable")
+    pieces = np.split(order, np.flatnonzero(np.diff(place.ravel()[order])) + 1)
+    return [piece.astype(np.intp) for piece in pieces]
+
+
+def _refuse_changing(table: ColumnTable, column: str, codes: IntArray, theta: Array) -> None:
+    """A label may number the runs, or the replicates at each theta; where it does neither, something is wrong."""
+    pairs = len(np.unique(np.column_stack([codes, theta]), axis=0))
+    labels, thetas = int(codes.max()) + 1, len(np.unique(theta, axis=0))
+    if pairs == labels or pairs == labels * thetas:
+        return
+    first = next(code for code in range(labels) if len(np.unique(theta[codes == code], axis=0)) > 1)
+    rows = np.flatnonzero(codes == first)
+    other = rows[np.flatnonzero((theta[rows] != theta[rows[0]]).any(axis=1))[0]]
+    raise FileError(
+        f"{column} {table.labels(column).iloc[rows[0]]} has several values of one parameter, in "
+        f"{table.row_words(int(rows[0]))} and {table.row_words(int(other))} of {table.file}"
+    )
+
+
+def _wide(table: ColumnTable, theta: Array, asked: RunColumns) -> tuple[list[Run], list[str]]:
+    x, columns = _points_and_columns(table, asked)
+    order = np.lexsort(x.T[::-1])
+    x = x[order] + 0.0
+    if len(x) > 1 and (x[1:] == x[:-1]).all(axis=1).any():
+        raise FileError(f"{table.file}: two of its points have the same x: leave one of them out")
+    output = np.stack(
+        [np.stack([table.numbers(columns[outcome][i]) for i in order], axis=-1) for outcome in asked.outcomes], axis=-1
+    )
+    used = [name for names in columns.values() for name in names]
+    return [Run(one, x, values + 0.0) for one, values in zip(theta, output, strict=True)], used
+
+
+def _points_and_columns(table: ColumnTable, asked: RunColumns) -> tuple[Array, Mapping[str, Sequence[str]]]:
+    """The points (m, d), and the columns of each outcome there."""
+    given = asked.points if isinstance(asked.points, Points) else None
+    named = asked.columns if asked.columns is not None else None if given is None else given.columns
+    if named is not None:
+        if given is None:
+            raise InputError("columns of the outputs need points, one for each of them")
+        _check_named(table, asked, named, len(given.x))
+        return given.x, named
+    parameters = set(asked.parameters.values())
+    free = [name for name in table.names if name and name not in parameters and name not in asked.ignored]
+    decimal = getattr(getattr(table, "dialect", None), "decimal", ".")
+    if given is not None:
+        return given.x, numbered_columns(
+            placed_columns(free, asked.outcomes, [NO_INPUT], decimal), len(given.x), table.file
+        )
+    placed = placed_columns(free, asked.outcomes, list(asked.inputs), decimal)
+    bare = [outcome for outcome, columns in placed.columns.items() if not columns]
+    if bare:
+        header, inputs = asked.outcomes[bare[0]], list(asked.inputs)
+        example = f"{header}_0.5" if len(inputs) == 1 else f"{header}[{', '.join(f'{one}=0.5' for one in inputs)}]"
+        said = table.missing_words(list(asked.inputs.values()))
+        raise FileError(
+            f"{said} (one row a run and point), and no column is {header!r} at a point as {example!r} is (one row a "
+            "run): name them, or give the points"
+        )
+    if placed.numbered and asked.points != "header":
+        columns, name = list(next(iter(placed.columns.values())).values()), next(iter(asked.inputs))
+        raise FileError(
+            f"the columns {columns[0]!r} to {columns[-1]!r} of {table.file} may be numbered, or at {name} = 1, 2, 3: "
+            'give points = "header" if these are its values, or a table of the points'
+        )
+    return common_points(placed, table.file)
+
+
+def _check_named(table: ColumnTable, asked: RunColumns, named: Mapping[str, Sequence[str]], m: int) -> None:
+    for outcome in asked.outcomes:
+        if outcome not in named:
+            raise InputError(f"columns has none for {outcome!r}: give one list for each outcome")
+        if len(named[outcome]) != m:
+            raise InputError(f"columns of {outcome!r} has {len(named[outcome])} names for {m} points")
+        require_columns(table, named[outcome])

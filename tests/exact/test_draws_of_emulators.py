@@ -1,0 +1,134 @@
+"""Draws of an emulator in the joint projection: the closed form of a linear emulator with Gaussian coefficients.
+
+    f(x, theta) = theta_1 x + theta_2 x^2 + a_1 sin(4 x) + a_2 cos(3 x),  a ~ N(0, S),  y = f + b + e
+
+With z = (y_R, a), y_R its Gaussian regression with a flat trend and a independent of it, theta = A (y_R - H a) is
+linear in z, and a prior N(m, V) of theta is one more observation of z. The draws' a have the mean 0 and the covariance
+S exactly, so that 4000 draws of y_R have the error of 4000 draws: 4 standard errors fail by chance in one of 10^4.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import orthocal as oc
+
+N, NOISE_SD, SD, LENGTH, DRAWS = 40, 0.1, 0.4, 0.5, 1000
+S = np.array([[0.09, 0.03], [0.03, 0.04]])
+WIDE, NARROW = (np.zeros(2), np.array([50.0, 50.0])), (np.array([1.2, -0.2]), np.array([0.15, 0.4]))
+
+
+def known(x):
+    return np.stack([x, x**2], axis=1)
+
+
+def unknown(x):
+    return np.stack([np.sin(4 * x), np.cos(3 * x)], axis=1)
+
+
+class LinearEmulator:
+    """The mean, and draws whose coefficients have the moments of N(0, S) exactly."""
+
+    parameter_names, has_variance, has_draws = ("a", "b"), True, True
+
+    def __init__(self, added=(0.0, 0.0)):
+        self.added = np.asarray(added)
+
+    def __call__(self, x, theta):
+        column = np.ravel(x)
+        return (known(column) @ theta + unknown(column) @ self.added)[:, None]
+
+    def gradient(self, x, theta):
+        return known(np.ravel(x))[:, None, :]
+
+    def variance(self, x, theta):
+        own = unknown(np.ravel(x))
+        return np.einsum("nj,jk,nk->n", own, S, own)[:, None]
+
+    def outside(self, theta):
+        return np.zeros(len(theta), dtype=bool)
+
+    def draws(self, count, seed):
+        raw = np.random.default_rng(seed).standard_normal((count, 2))
+        raw -= raw.mean(axis=0)
+        white = raw @ np.linalg.inv(np.linalg.cholesky(raw.T @ raw / count)).T
+        return [LinearEmulator(one) for one in white @ np.linalg.cholesky(S).T]
+
+
+def kernel(a, b):
+    r = np.sqrt(3) * np.abs(a[:, None] - b) / LENGTH
+    return SD**2 * (1 + r) * np.exp(-r)
+
+
+def closed_form(problem, prior):
+    """Mean and covariance of z = (y_R at data and nodes, a), and the rows that take z to theta."""
+    x, nodes = problem.data.x[:, 0], problem.rule.nodes[:, 0]
+    every, basis = np.concatenate([x, nodes]), known(np.concatenate([x, nodes]))
+    noisy = np.linalg.inv(kernel(x, x) + NOISE_SD**2 * np.eye(N))
+    gain = kernel(every, x) @ noisy
+    cov_beta = np.linalg.inv(basis[:N].T @ noisy @ basis[:N])
+    beta = cov_beta @ basis[:N].T @ noisy @ problem.data.y[:, 0]
+    left = basis - gain @ basis[:N]
+    mean = left @ beta + gain @ problem.data.y[:, 0]
+    cov = kernel(every, every) - gain @ kernel(x, every) + left @ cov_beta @ left.T
+    weighted = basis[N:] * problem.rule.weights[:, None]
+    project = np.linalg.solve(weighted.T @ basis[N:], weighted.T)
+    to_theta = np.hstack([np.zeros((2, N)), project, -project @ unknown(nodes)])
+    whole = np.zeros((len(every) + 2, len(every) + 2))
+    whole[:-2, :-2], whole[-2:, -2:] = cov, S
+    mean = np.append(mean, np.zeros(2))
+    gain = whole @ to_theta.T @ np.linalg.inv(to_theta @ whole @ to_theta.T + np.diag(prior[1] ** 2))
+    return mean + gain @ (prior[0] - to_theta @ mean), whole - gain @ to_theta @ whole, to_theta
+
+
+@pytest.fixture(scope="module")
+def field_data():
+    rng = np.random.default_rng(3)
+    x = rng.random(N)
+    return x, 1.4 * x - 0.6 * x**2 + 0.2 * np.sin(9 * x) + NOISE_SD * rng.standard_normal(N)
+
+
+def posterior_of(field_data, prior, emulator_draws=16):
+    priors = {name: stats.norm(m, sd) for name, m, sd in zip("ab", *prior, strict=True)}
+    problem = oc.Problem(*field_data, LinearEmulator(), priors, domain=oc.Box(0, 1), noise_cov=NOISE_SD**2, starts=2)
+    method = oc.methods.Joint(oc.bias.GP(nu=1.5, sd=SD, lengthscale=LENGTH))
+    return problem, oc.calibrate(problem, method, draws=DRAWS, seed=4, progress=False, emulator_draws=emulator_draws)
+
+
+@pytest.mark.parametrize("prior", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_the_posterior_is_the_closed_form(field_data, prior):
+    problem, posterior = posterior_of(field_data, prior)
+    mean, cov, to_theta = closed_form(problem, prior)
+    expected, sds = to_theta @ mean, np.sqrt(np.diag(to_theta @ cov @ to_theta.T))
+    theta = posterior.theta.reshape(-1, 2)
+    count = len(theta)
+    assert (np.abs(theta.mean(axis=0) - expected) < 4 * sds / np.sqrt(count)).all()
+    assert (np.abs(theta.std(axis=0) / sds - 1) < 4 / np.sqrt(2 * count)).all()
+    correlation = (to_theta @ cov @ to_theta.T)[0, 1] / sds.prod()
+    assert np.corrcoef(theta.T)[0, 1] == pytest.approx(correlation, abs=4 * (1 - correlation**2) / np.sqrt(count))
+
+
+@pytest.mark.parametrize("prior", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_model_and_bias_are_the_closed_forms(field_data, prior):
+    """The emulator's own part of the model, H a, goes with theta."""
+    problem, posterior = posterior_of(field_data, prior)
+    mean, cov, to_theta = closed_form(problem, prior)
+    x = problem.data.x[:, 0]
+    to_model = known(x) @ to_theta
+    to_model[:, -2:] += unknown(x)
+    to_real = np.eye(N, len(mean))
+    model = posterior.data["posterior"]["model"].values.reshape(-1, N)
+    real = model + posterior.data["posterior"]["bias"].values.reshape(-1, N)
+    for found, rows in ((model, to_model), (real, to_real)):
+        sds = np.sqrt(np.einsum("ij,jk,ik->i", rows, cov, rows))
+        # the largest of 40: 5 standard errors
+        assert np.abs((found.mean(axis=0) - rows @ mean) / sds).max() < 5 / np.sqrt(len(found))
+        assert np.abs(found.std(axis=0) / sds - 1).max() < 5 / np.sqrt(2 * len(found))
+
+
+def test_without_draws_the_emulators_part_is_missing(field_data):
+    """The negative control."""
+    problem, posterior = posterior_of(field_data, WIDE, emulator_draws=0)
+    _, cov, to_theta = closed_form(problem, WIDE)
+    sds = np.sqrt(np.diag(to_theta @ cov @ to_theta.T))
+    assert (posterior.theta.reshape(-1, 2).std(axis=0) < 0.8 * sds).all()
