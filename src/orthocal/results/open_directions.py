@@ -12,6 +12,8 @@ from ..projection import Sensitivity
 NO_PART = 1e-2
 #: smaller coefficients are none, in units of what they do
 ROUNDING = 1e-4
+#: a parameter with less of the largest part of a direction is not one to name the direction by
+CLEAR = 0.1
 
 
 def open_finding(free: tuple[str, ...], told: tuple[str, ...]) -> Finding:
@@ -44,12 +46,17 @@ def named_directions(directions: Sensitivity, names: tuple[str, ...]) -> tuple[t
 
 
 def _echelon(rows: Array) -> Array:
-    """Rows that span the same, each without the parameters that others begin with: combinations of few."""
+    """Rows that span the same, each without the parameters that others begin with: combinations of few.
+
+    They depend on what is spanned alone, not on the rows, which another machine may give otherwise: each begins with
+    the first parameter that is not clearly small beside the others.
+    """
     rows = rows.copy()
     for i in range(len(rows)):
-        pivot = i + int(np.argmax(np.abs(rows[i:]).max(axis=1)))
+        sizes = np.abs(rows[i:]).max(axis=0)
+        j = int(np.flatnonzero(sizes > CLEAR * sizes.max())[0])
+        pivot = i + int(np.argmax(np.abs(rows[i:, j])))
         rows[[i, pivot]] = rows[[pivot, i]]
-        j = int(np.argmax(np.abs(rows[i])))
         rows[i] /= rows[i, j]
         others = np.arange(len(rows)) != i
         rows[others] -= np.outer(rows[others, j], rows[i])
