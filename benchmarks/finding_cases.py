@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 import orthocal as oc
@@ -117,10 +118,10 @@ def runs_of(world, count, x, reach=3.0):
     return oc.RunTable(theta, output, x, parameter_names=list(world.priors))
 
 
-def emulated(rng, count=60, x=None, reach=3.5, p=None):
+def emulated(rng, count=60, x=None, reach=3.5, p=None, **options):
     world = World(rng, p=p or int(rng.integers(1, 3)), d=1)
     grid = np.linspace(0, 1, 15)[:, None] if x is None else x
-    return Case(world.problem(simulator=oc.emulate(runs_of(world, count, grid, reach), "gp")))
+    return Case(world.problem(simulator=oc.emulate(runs_of(world, count, grid, reach), "gp")), options=options)
 
 
 def outputs(rng, q=8, rows=12, missed=0.0, noise_cov="estimate"):
@@ -139,6 +140,35 @@ def replicated(rng, uneven=1.0, points=12, each=5):
     return Case(line(rng, x=x, y=y, noise_cov="estimate"))
 
 
+def chained(rng, rho=0.8, series=1, n=100, **changes):
+    """y = 2 x + a smooth bias, with AR(1) errors of sd 0.1 along x, in one or several series."""
+    x = np.tile(np.linspace(0, 1, n), series)[:, None]
+    errors = rng.standard_normal((series, n))
+    for i in range(1, n):
+        errors[:, i] = rho * errors[:, i - 1] + np.sqrt(1 - rho**2) * errors[:, i]
+    y = 2 * x[:, 0] + 0.2 * np.sin(5 * x[:, 0]) + 0.1 * errors.ravel()
+    if series > 1:
+        changes["groups"] = np.repeat(np.arange(series), n)
+    return Case(line(rng, x=x, y=y, **changes))
+
+
+def said(rng, n=100, rho=0.8):
+    """The same, with the correlation that there is."""
+    length = -1 / ((n - 1) * np.log(rho))
+    return chained(rng, rho, n=n, noise_cov=oc.CorrelatedNoise("x", length=length, share=1.0, sd=0.1), input_names="x")
+
+
+def labelled(rng, n=60, seen=3, known=3):
+    """Three machines with a bias of their own; one of them may have no data."""
+    machine = rng.integers(0, seen, n)
+    u = rng.random(n)
+    shift = 0.2 * rng.standard_normal(known)
+    y = 2 * u + shift[machine] * np.sin(4 * u) + 0.1 * rng.standard_normal(n)
+    x = pd.DataFrame({"load": u, "machine": pd.Categorical.from_codes(machine, list("ABC"[:known]))})
+    priors = {"a": stats.norm(1, 2)}
+    return Case(oc.Problem(x, y, lambda x, t: t[0] * x[:, 0], priors, oc.Box(0, 1), noise_cov=0.01, starts=4))
+
+
 SILENT: dict[str, Maker] = {
     "gp": lambda rng: Case(World(rng).problem()),
     # beside a larger bias its residuals are not noise, see docs/joint.md
@@ -154,6 +184,9 @@ SILENT: dict[str, Maker] = {
     "outputs": outputs,
     "errors in x": lambda rng: Case(line(rng, noise_sd=np.hypot(0.1, 0.02), x_err=0.01)),
     "uniform priors": lambda rng: Case(line(rng, bias=0.2, parameters={"a": stats.uniform(0, 4)})),
+    "correlated noise that is said": said,
+    "series": lambda rng: chained(rng, rho=0.0, series=3, n=30),
+    "labels": labelled,
 }
 
 
@@ -296,6 +329,13 @@ SPEAKING: dict[str, Maker] = {
     "prior and data in conflict": _conflict,
     "prior and data in conflict, 5 sds": _five_sds,
     "parameters nearly collinear": _collinear,
+    "directions left to the prior": lambda rng: Case(
+        line(
+            rng,
+            simulator=lambda x, t: (t[0] + 2 * t[1]) * x[:, 0],
+            parameters={"a": stats.norm(1, 2), "b": stats.norm(1, 2)},
+        )
+    ),
     "quadrature": lambda rng: Case(line(rng, simulator=lambda x, t: t[0] * x[:, 0] ** 6, domain=oc.Box(0, 1, nodes=4))),
     "best fit on a bound": _beyond_a_bound,
     "best fit misses the data": lambda rng: Case(line(rng, sd=0.01, bias=0.4)),
@@ -319,6 +359,8 @@ SPEAKING: dict[str, Maker] = {
     "residuals too large": lambda rng: Case(line(rng, n=30, noise_sd=0.1 * 1.41), "none"),
     "residuals with a pattern": lambda rng: Case(line(rng, n=30, bias=0.2), "none"),
     "scatter too small": lambda rng: Case(line(rng, n=30, noise_sd=0.05)),
+    "correlated errors": chained,
+    "correlated errors: between series": lambda rng: chained(rng, series=3, n=30),
     "outputs: few replicates": lambda rng: outputs(rng, rows=4),
     "outputs that are missed": lambda rng: outputs(rng, missed=3.0),
     "errors in x: curvature": _curved_in_x,
@@ -330,8 +372,10 @@ SPEAKING: dict[str, Maker] = {
     ),
     "theta outside of the runs": lambda rng: emulated(rng, reach=0.3),
     "x outside of the runs": lambda rng: emulated(rng, x=np.linspace(0, 0.6, 12)[:, None]),
-    "emulator's own error": lambda rng: emulated(rng, count=5, p=2),
+    "emulator's own error": lambda rng: emulated(rng, count=5, p=2, emulator_draws=0),
+    "emulator's part of the variance": lambda rng: emulated(rng, count=5, p=2),
     "domain without data": lambda rng: Case(line(rng, domain=oc.Box(0, 1.5, nodes=NODES))),
+    "label without data": lambda rng: labelled(rng, seen=2),
     "bias prior: smallest sd": lambda rng: Case(line(rng, noise_sd=0.07)),
     "bias prior: shortest length-scale": lambda rng: Case(line(rng, sd=0.01, noise_sd=0.1)),
     "bias prior: sampled hyperparameters": _sampled,

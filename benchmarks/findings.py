@@ -32,7 +32,8 @@ WORDS = {
     "weights of the prior": r"^prior of theta: importance weights",
     "prior and data in conflict": r"^prior of theta: .*contradict each other",
     "prior and data in conflict, 5 sds": r"^prior of theta: .*contradict each other",
-    "parameters nearly collinear": r"^parameters:",
+    "parameters nearly collinear": r"^parameters: (?!the simulator does not answer)",
+    "directions left to the prior": r"^parameters: the simulator does not answer",
     "quadrature": r"^quadrature:",
     "best fit on a bound": r"^best fit: it lies on a bound",
     "best fit misses the data": r"^best fit: the simulator misses",
@@ -56,6 +57,8 @@ WORDS = {
     "residuals too large": r"^noise: the residuals of .* times as large",
     "residuals with a pattern": r"^noise: the residuals of .*(neighbouring|they go with)",
     "scatter too small": r"^noise: the scatter of",
+    "correlated errors": r"^correlated errors: what",
+    "correlated errors: between series": r"^correlated errors: series",
     "outputs: few replicates": r"^noise: it was estimated from as few",
     "outputs that are missed": r"^bias: the simulator at its best misses",
     "errors in x: curvature": r"^errors in x: .*curvature",
@@ -66,7 +69,9 @@ WORDS = {
     "theta outside of the runs": r"^emulator: .*draws of theta have no runs",
     "x outside of the runs": r"^emulator: its runs have no points x",
     "emulator's own error": r"^emulator: its own standard deviation",
+    "emulator's part of the variance": r"^emulator: its uncertainty",
     "domain without data": r"^domain: .*no data nearby",
+    "label without data": r"^domain: .*no data nearby: .*machine",
     "bias prior: smallest sd": r"^bias prior: .*smallest",
     "bias prior: longest length-scale": r"^bias prior: .*longest",
     "bias prior: shortest length-scale": r"^bias prior: .*shortest",
@@ -93,6 +98,9 @@ FAMILIES = {
     "theta outside of the runs": ("emulator",),
     "x outside of the runs": ("emulator",),
     "emulator's own error": ("emulator",),
+    "emulator's part of the variance": ("emulator",),
+    "correlated errors: between series": ("series",),
+    "label without data": ("labels",),
 }
 #: where nothing is wrong, as many as mixing needs to be silent; elsewhere fewer
 SILENT_DRAWS, SPEAKING_DRAWS = (
