@@ -336,7 +336,7 @@ SPEAKING: dict[str, Maker] = {
             parameters={"a": stats.norm(1, 2), "b": stats.norm(1, 2)},
         )
     ),
-    "quadrature": lambda rng: Case(line(rng, simulator=lambda x, t: t[0] * x[:, 0] ** 6, domain=oc.Box(0, 1, nodes=4))),
+    "quadrature": lambda rng: Case(line(rng, simulator=lambda x, t: t[0] * x[:, 0] ** 6, domain=oc.Box(0, 1, nodes=3))),
     "best fit on a bound": _beyond_a_bound,
     "best fit misses the data": lambda rng: Case(line(rng, sd=0.01, bias=0.4)),
     "held by the prior": _held,
@@ -359,7 +359,7 @@ SPEAKING: dict[str, Maker] = {
     "residuals too large": lambda rng: Case(line(rng, n=30, noise_sd=0.1 * 1.41), "none"),
     "residuals with a pattern": lambda rng: Case(line(rng, n=30, bias=0.2), "none"),
     "scatter too small": lambda rng: Case(line(rng, n=30, noise_sd=0.05)),
-    "correlated errors": chained,
+    "correlated errors": lambda rng: chained(rng, n=200),
     "correlated errors: between series": lambda rng: chained(rng, series=3, n=30),
     "outputs: few replicates": lambda rng: outputs(rng, rows=4),
     "outputs that are missed": lambda rng: outputs(rng, missed=3.0),
