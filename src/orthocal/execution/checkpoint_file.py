@@ -44,6 +44,7 @@ class Checkpoint(NamedTuple):
 
 class _File(SqliteFile):
     mark, version = b"ocCK", 1
+    page = 65536
     tables = """
         CREATE TABLE work (name TEXT PRIMARY KEY, value TEXT NOT NULL);
         CREATE TABLE loop (number INTEGER PRIMARY KEY, iteration INTEGER NOT NULL, draws INTEGER NOT NULL,

@@ -28,6 +28,8 @@ class SqliteFile:
     cure: str
     #: whether who has opened it keeps all others away, also those who only read
     alone: bool
+    #: bytes of a page of a new file: large ones for large values
+    page: int = 4096
 
     def __init__(self, path: Path, patience: float, busy: str, create: bool = True) -> None:
         """Wait ``patience`` seconds for another program that has the file; ``busy`` is the error after that."""
@@ -77,6 +79,8 @@ class SqliteFile:
             # the lock of the first transaction is kept until the connection closes
             self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         if create:
+            if new:
+                self._connection.execute(f"PRAGMA page_size = {self.page}")
             with self._transaction():
                 if not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                     if not new:
