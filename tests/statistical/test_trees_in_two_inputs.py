@@ -72,35 +72,39 @@ def wavy(n, seed):
 
 
 class Judged(NamedTuple):
-    """Coverage (p,), sd over error (p,), both root mean squares, and r r' in units of V - C, of which the mean is 1."""
+    """Coverage (p,), also counted, root mean squares of sd over error (p,), and r r' in units of V - C: 1 on average."""
 
     share: Array
+    counted: Array
     width: Array
     rest: float
 
 
 def judged(fits, name):
     """Of data sets and the draws of theta that each has, (s, p)."""
-    inside, rest, said, known = [], [], [], []
+    inside, counted, rest, said, known = [], [], [], [], []
     for data, theta in fits:
         G = waves(data.x)
         C = 0.04 * np.linalg.inv(G.T @ G)
         error, sd = np.linalg.solve(G.T @ G, G.T @ data.noise), np.sqrt(np.diag(C))
-        lower, upper = (np.quantile(theta, [0.025, 0.975], axis=0) - data.star - error) / sd
-        inside.append(stats.norm.cdf(upper) - stats.norm.cdf(lower))
+        lower, upper = np.quantile(theta, [0.025, 0.975], axis=0) - data.star
+        counted.append((lower < 0) & (upper > 0))
+        inside.append(stats.norm.cdf((upper - error) / sd) - stats.norm.cdf((lower - error) / sd))
         rest.append(theta.mean(axis=0) - data.star - error)
         said.append(np.cov(theta.T))
         known.append(C)
     squares, V, C = np.einsum("ip,iq->pq", rest, rest) / len(rest), np.mean(said, axis=0), np.mean(known, axis=0)
     found = Judged(
         np.mean(inside, axis=0),
+        np.mean(counted, axis=0),
         np.sqrt(np.diag(V) / np.diag(C + squares)),
         float(np.trace(np.linalg.solve(V - C, squares))) / len(C),
     )
     known_to = np.std(inside, axis=0) / np.sqrt(len(inside))
-    print(f"{name}, {len(fits)} data sets: coverage {found.share.round(4)}, known to {known_to.round(4)};", end=" ")
-    print(f"sd over error {found.width.round(3)}; rest {np.sqrt(np.diag(squares)).round(4)}, said", end=" ")
-    print(f"{np.sqrt(np.diag(V - C)).round(4)}, ratio of squares {found.rest:.3f}")
+    left, expected = (np.sqrt(np.diag(square)).round(4) for square in (squares, V - C))
+    print(f"{name}, {len(fits)} data sets: coverage {found.share.round(4)}, known to {known_to.round(4)},", end=" ")
+    print(f"counted {found.counted.round(3)}; sd over error {found.width.round(3)};", end=" ")
+    print(f"rest {left}, said {expected}, ratio of squares {found.rest:.3f}")
     return found
 
 
@@ -136,7 +140,8 @@ def test_few_data(method):
 def test_many_data():
     """Draws of four chains are almost independent, and intervals are right."""
     judgement, found = over_data_sets(4000, 30)
-    assert np.all((judgement.share > 0.91) & (judgement.share < 0.98))
+    # a sampler with .95 has fewer with probability .003
+    assert np.all(judgement.counted >= 25 / 30)
     assert np.median([one["ess_bulk"].min() for one in found]) > 500
     assert max(one["r_hat"].max() for one in found) < 1.05
 
@@ -219,11 +224,11 @@ def judged_prior(prior, count):
 def test_with_a_bias_of_the_prior_intervals_are_exact():
     """The sampler does what its prior says.
 
-    Over 100 data sets coverage has an error of .003 and the ratio of squares one of .1: bounds at four of these have a
-    false-alarm rate of 1e-4 each.
+    Over 100 data sets coverage has an error of .003 to .004 and the ratio of squares one of .1: bounds at four of
+    these have a false-alarm rate of 1e-4 each.
     """
     found = judged_prior(GivenScale(), 100)
-    assert np.all(np.abs(found.share - 0.95) < 0.012)
+    assert np.all(np.abs(found.share - 0.95) < 0.015)
     assert abs(found.rest - 1) < 0.4
 
 
