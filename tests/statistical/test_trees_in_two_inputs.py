@@ -72,7 +72,7 @@ def wavy(n, seed):
 
 
 class Judged(NamedTuple):
-    """Coverage (p,), also counted, root mean squares of sd over error (p,), and r r' in units of V - C: 1 on average."""
+    """Coverage (p,), also counted, root mean squares of sd over error (p,), and r r' in units of V - C: 1 at best."""
 
     share: Array
     counted: Array
@@ -234,10 +234,11 @@ def test_with_a_bias_of_the_prior_intervals_are_exact():
 
 @pytest.mark.slow
 def test_a_wrong_scale_of_the_leaves_is_seen():
-    """The negative control."""
+    """The negative control: leaves a third as wide as those of the data fail both."""
     found = judged_prior(Narrow(), 40)
-    assert np.all(found.share < 0.93)
-    assert found.rest > 1.7
+    # measured: .929 and .915, 4.7
+    assert np.all(np.abs(found.share - 0.95) > 0.015)
+    assert found.rest > 1.4
 
 
 @pytest.mark.slow
