@@ -129,7 +129,7 @@ def test_few_data(method):
     """The prior of trees leaves more of this bias in theta than it says, and intervals hold .93 in place of .95.
 
     What is left is a third more than is said, of a part that is a fifth of the variance; with a Gaussian process it is
-    less. Coverage has an error of .007: bounds are three of these from .931, which is what trees have, and from .958.
+    less. Coverage has an error of .007: bounds are three of these from .931, which is what trees have, and from .957.
     """
     found, _ = over_data_sets(200, 100, method)
     assert np.all((found.share > 0.91) & (found.share < 0.98))
