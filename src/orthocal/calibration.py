@@ -120,12 +120,13 @@ class _Run:
         """``known`` is where a run with fewer draws ended."""
         problem, work = self.problem, _Work(self.problem)
         with self._begun(draws, known) as (plan, keeper, entropy):
+            # before there are draws beside it, as both take memory at the data
+            _ = problem.loss_minima
             drawn = run_merged(self.method, problem, plan)
             work.end_of("sampling")
             notes = noted(problem, drawn)
             work.end_of("checks")
             notes = replace(notes, **work.done())
-            # the minima of the loss alone are searched for here
             attributes = record.attributes(problem, self.method, drawn, notes, str(entropy), self.warmup)
             tree = labelled(problem, thinned(drawn, plan), attributes)
         _say_what_is_odd(notes)

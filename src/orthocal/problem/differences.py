@@ -64,6 +64,8 @@ class Differences(NamedTuple):
         """f(x, moved) for places (c, p) that shifts (c, p) led to, NaN where these leave the bounds of the priors."""
         inside = np.all((shifts == 0) | ((self.support.lower < moved) & (moved < self.support.upper)), axis=1)
         called = simulator.batch(x, moved[inside])
+        if inside.all():
+            return called
         models = np.full((len(moved), *called.shape[1:]), np.nan)
         models[inside] = called
         return models
