@@ -143,7 +143,7 @@ def test_the_chain_of_any_prior_has_the_same_law(monkeypatch):
     data, problems = made()
     monkeypatch.setattr(regression.JointGP, "possible", staticmethod(lambda processes: False))
     _, mean, cov = closed_form(data, problems, ("offset",), {"A": 1.0, "B": 1.0, "C": 1.0})
-    posterior = oc.calibrate(oc.Experiments(problems, ["offset"]), GP, draws=4000, seed=1, progress=False)
+    posterior = oc.calibrate(oc.Experiments(problems, ["offset"]), GP, draws=5000, seed=1, progress=False)
     # draws of the chain are worth fewer
     least = float(posterior.summary()[["ess_bulk", "ess_tail"]].min().min())
     assert least > 800

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from fuzz_inputs import changed_bytes, changed_text
 
 import orthocal as oc
@@ -422,17 +423,24 @@ def _foreign_runs(folder: Path) -> Path:
 
 
 def _read_foreign_runs(path: Path) -> Any:
-    runs = oc.RunTable.load(path, ["a", "b"], ["t"], ["u", "v"])
-    frame = runs.to_frame()
-    # the rows of a run are together now: compare what is in the file as a set
-    return {name: np.sort(frame[name].to_numpy()) for name in ("a", "b", "t", "u", "v")}
+    return _set_of_rows(oc.RunTable.load(path, ["a", "b"], ["t"], ["u", "v"]).to_frame())
+
+
+def _set_of_rows(rows: pd.DataFrame) -> dict[str, Any]:
+    """Columns of the rows with an outcome, sorted: those of a run are together once they are read.
+
+    A row that a run lacks is read as one without outcomes.
+    """
+    rows = rows[rows[["u", "v"]].notna().any(axis=1)]
+    return {name: np.sort(rows[name].to_numpy(dtype=float)) for name in ("a", "b", "t", "u", "v")}
 
 
 def _foreign_is_said(content: bytes, read: dict[str, Any], before: Any) -> bool:
     found = said_columns(content, comments=True)
-    return found is not None and all(
-        np.array_equal(np.sort(np.array(found[name])), read[name], equal_nan=True) for name in read
-    )
+    if found is None:
+        return False
+    said = _set_of_rows(pd.DataFrame(found))
+    return all(np.array_equal(said[name], read[name], equal_nan=True) for name in read)
 
 
 def _wide_runs(folder: Path) -> Path:
