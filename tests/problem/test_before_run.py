@@ -8,6 +8,7 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.problem import first_look
+from orthocal.problem import simulator as simulator_module
 from orthocal.problem.before_run import in_words
 
 X = np.linspace(0.02, 1, 40)
@@ -205,6 +206,22 @@ def test_jobs_that_do_not_pay(slow):
 
 def test_the_cost_of_a_method_that_is_not_known(slow):
     assert "is not known" in one(problem().check(method="my own"), "cost").message
+
+
+def test_calls_that_are_held_up_now_and_then_count_in_the_seconds(slow, monkeypatch):
+    """A clock of the simulator's own: 10 ms a call, every eighth 80 ms more; the median would tell half of the mean."""
+    now, calls = [0.0], [0]
+    monkeypatch.setattr(simulator_module, "perf_counter", lambda: now[0])
+
+    def held_up(x, theta):
+        calls[0] += 1
+        now[0] += 0.01 + 0.08 * (calls[0] % 8 == 0)
+        return decay(x, theta)
+
+    look = first_look.first_look(problem(oc.Simulator(held_up, "difference")))
+    assert look.call == pytest.approx(0.02, rel=0.1)
+    # of a single call it would be 10 or 90 ms
+    assert 0.01 < look.call_at_nodes < 0.03
 
 
 def test_a_slow_simulator_is_advised_an_emulator(slow, monkeypatch):

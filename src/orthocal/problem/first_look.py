@@ -7,7 +7,6 @@ little that the whole search takes seconds, the search itself is made, and a run
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from ..errors import NonFiniteError, OrthocalError
 from .best_fit import Criterion, Descent
 from .expected import search_calls
 from .known import Known
+from .simulator import BoundSimulator, GradientKind
 
 #: starts that are looked at, short descents from the best of them, and their steps
 LOOKED, DESCENTS, STEPS = 12, 3, 15
@@ -48,7 +48,7 @@ class FirstLook(NamedTuple):
     descents
         The short descents, the best first; none where the whole search was made.
     call, call_at_nodes
-        Seconds of a call at the data, and at data and nodes together.
+        Seconds of a call at the data, and at data and nodes together: the mean of those that were made.
     fit
         The simulator at the distinct data points and theta, (u, q).
     gradient
@@ -84,18 +84,19 @@ def first_look(problem: Known) -> FirstLook:
     """At most about 60 + 5 p calls, or the whole search where that is a matter of seconds."""
     simulator, criterion, nodes = problem.simulator, problem._criterion, problem.rule.nodes
     before, starts = simulator.calls, problem._starts[:LOOKED]
-    models = _models(problem, criterion.x, starts)
+    models, clock = _models(problem, criterion.x, starts)
     whole = problem.searched or simulator.seconds_a_call * search_calls(problem) < CHEAP
     descents = () if whole else _descents(criterion, starts, models)
     theta = problem.minima[0].theta if whole else descents[0].theta
-    call = simulator.seconds_a_call
+    call = max(simulator.seconds_a_call, clock.mean())
     points = np.vstack([nodes, criterion.x])
     # twice: the first call with so many points may have something to prepare
-    for _ in range(2):
-        began = perf_counter()
-        here = simulator.evaluate(points, theta)[len(nodes) :]
-        at_nodes = perf_counter() - began
+    simulator.evaluate(points, theta)
+    clock = _Clock.of(simulator)
+    here = simulator.evaluate(points, theta)[len(nodes) :]
+    alone = clock.mean()
     gradient = _gradient(problem, criterion.x, theta)
+    at_nodes = clock.mean() if simulator.gradient_kind is GradientKind.DIFFERENCE else alone
     at_data = None if gradient is None else gradient[-len(here) :]
     if not whole:
         descents = (_verified(criterion, descents[0], here, at_data), *descents[1:])
@@ -115,13 +116,35 @@ def first_look(problem: Known) -> FirstLook:
     )
 
 
-def _models(problem: Known, x: Array, starts: Array) -> Array:
-    """The simulator at x for the starts; the first that works finds out what it takes."""
+class _Clock(NamedTuple):
+    """A mean over the calls since some moment.
+
+    The median is below it on a machine that others use, too, where a call is held up now and then; it is the sum of all
+    calls that is waited for.
+    """
+
+    simulator: BoundSimulator
+    calls: int
+    seconds: float
+
+    @classmethod
+    def of(cls, simulator: BoundSimulator) -> _Clock:
+        return cls(simulator, simulator.calls, simulator.seconds)
+
+    def mean(self) -> float:
+        """Seconds of a call; 0 where there was none, or where they were made several at a time."""
+        calls = self.simulator.calls - self.calls
+        return (self.simulator.seconds - self.seconds) / calls if calls and self.simulator.jobs == 1 else 0.0
+
+
+def _models(problem: Known, x: Array, starts: Array) -> tuple[Array, _Clock]:
+    """The simulator at x for the starts; the first that works finds out what it takes, and the clock begins there."""
     simulator, models = problem.simulator, list[Array]()
     failure: NonFiniteError | None = None
     for number, start in enumerate(starts):
         if simulator.works and number:
-            return np.stack([*models, *simulator.batch(x, starts[number:])])
+            clock = _Clock.of(simulator)
+            return np.stack([*models, *simulator.batch(x, starts[number:])]), clock
         try:
             models.append(simulator.required(x, start))
         except NonFiniteError as error:
@@ -129,7 +152,7 @@ def _models(problem: Known, x: Array, starts: Array) -> Array:
             failure = failure or error
     if failure is not None and not simulator.works:
         raise failure
-    return np.stack(models)
+    return np.stack(models), _Clock.of(simulator)
 
 
 def _descents(criterion: Criterion, starts: Array, models: Array) -> tuple[Descent, ...]:
