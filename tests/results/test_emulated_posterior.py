@@ -126,3 +126,18 @@ def test_check_says_the_emulators_part_and_how_many_runs_would_halve_it(posterio
     assert "from 8 draws of it" in found.message
     assert "would halve it" in found.message
     assert "oc.next_runs" in found.advice
+
+
+@pytest.mark.filterwarnings("ignore::orthocal.OrthocalWarning")
+def test_the_mean_of_trees_has_no_minimum_on_a_step_and_its_draws_do():
+    theta = oc.design({"a": stats.uniform(0, 1), "b": stats.uniform(0, 1)}, 25, seed=1)
+    runs = oc.RunTable(theta, np.stack([simulate(X, one) for one in theta.to_numpy()]), X)
+    problem = problem_of(oc.emulate(runs, oc.emulators.BART(trees=20, draws=20, burn=50), progress=False))
+    stuck = {}
+    for count in (0, 8):
+        posterior = oc.calibrate(problem, emulator_draws=count, **SHORT)
+        stuck[count] = posterior.data["sample_stats"]["stuck"].values.mean()
+        if not count:
+            (finding,) = [one for one in posterior.check() if "no clear minimum" in one.message]
+            assert "leave emulator_draws=0 out" in finding.advice
+    assert stuck[0] > 0.5 > 5 * stuck[8]

@@ -112,12 +112,18 @@ def projected_draws(record: Record, notes: Notes) -> Iterator[Finding]:
     """Of the joint projection: draws without a clear theta, and the weights of theta's prior."""
     if record.projection is not ProjectionKind.JOINT:
         return
+    rough = "the simulator may be rough or fail there: check it, or narrow the priors"
+    if notes.outside_runs is not None and not notes.emulator_draws:
+        rough = (
+            "an emulator of trees has steps, and no minimum on one: let its draws, which are smooth, stand for the "
+            "simulator (leave emulator_draws=0 out), or take a smooth emulator, 'gp' or 'bmars'"
+        )
     for name, words, advice in (
         ("on_bound", "lie on a bound of the priors' support", "widen the prior, or read the bound as the answer"),
         (
             "stuck",
             "have no clear minimum of the loss",
-            "the simulator may be rough or fail there: check it, or narrow the priors",
+            rough,
         ),
         (
             "elsewhere",
