@@ -145,8 +145,21 @@ class Straight:
     def __call__(self, x, theta):
         return np.full((len(x), 1), self.error + self.added)
 
+    def gradient(self, x, theta):
+        return np.ones((len(x), 1, 1))
+
     def drawn(self, count, seed, spread):
         return [Straight(self.error, one) for one in np.random.default_rng(seed).standard_normal(count)]
+
+
+class Rough(Straight):
+    """Its draws are off by N(0, 1) at each x by itself, and it is wrong by the same everywhere."""
+
+    def __call__(self, x, theta):
+        return np.zeros((len(x), 1)) + self.error + np.reshape(self.added, (-1, 1))
+
+    def drawn(self, count, seed, spread):
+        return [Rough(self.error, one) for one in np.random.default_rng(seed).standard_normal((count, 25))]
 
 
 @pytest.mark.parametrize("error", [0.3, 2.0, 40.0])
@@ -156,6 +169,14 @@ def test_the_spread_is_the_error_at_held_out_runs(error):
     (found,) = draw_spread(lambda part: Straight(error), runs)
     # the same 24 draws everywhere: their sd is known to 15 %
     assert found == pytest.approx(min(error, 5.0), rel=0.4)
+
+
+def test_an_error_of_all_points_together_counts_as_what_it_does_to_theta():
+    """f = theta + error at 25 points: an error of .3 moves theta by .3, draws that are rough over x by 1 / 5."""
+    theta = np.random.default_rng(0).random((12, 1))
+    runs = oc.RunTable(theta, np.zeros((12, 25)), np.arange(25.0), ["a"])
+    (found,) = draw_spread(lambda part: Rough(0.3), runs)
+    assert found == pytest.approx(0.3 * 5, rel=0.4)
 
 
 def test_refused(runs, emulators):

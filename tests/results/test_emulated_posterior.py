@@ -132,7 +132,7 @@ def test_check_says_the_emulators_part_and_how_many_runs_would_halve_it(posterio
 def test_the_mean_of_trees_has_no_minimum_on_a_step_and_its_draws_do():
     theta = oc.design({"a": stats.uniform(0, 1), "b": stats.uniform(0, 1)}, 25, seed=1)
     runs = oc.RunTable(theta, np.stack([simulate(X, one) for one in theta.to_numpy()]), X)
-    problem = problem_of(oc.emulate(runs, oc.emulators.BART(trees=20, draws=20, burn=50), progress=False))
+    problem = problem_of(oc.emulate(runs, oc.emulators.BART(trees=50, draws=100, burn=100), progress=False))
     stuck = {}
     for count in (0, 8):
         posterior = oc.calibrate(problem, emulator_draws=count, **SHORT)
