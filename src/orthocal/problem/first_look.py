@@ -96,7 +96,9 @@ def first_look(problem: Known) -> FirstLook:
     here = simulator.evaluate(points, theta)[len(nodes) :]
     alone = clock.mean()
     gradient = _gradient(problem, criterion.x, theta)
-    at_nodes = clock.mean() if simulator.gradient_kind is GradientKind.DIFFERENCE else alone
+    # those of a gradient by differences are of the same kind, unless several are made at a time
+    differences = simulator.gradient_kind is GradientKind.DIFFERENCE and simulator.jobs == 1
+    at_nodes = clock.mean() if differences else alone
     at_data = None if gradient is None else gradient[-len(here) :]
     if not whole:
         descents = (_verified(criterion, descents[0], here, at_data), *descents[1:])
@@ -132,9 +134,9 @@ class _Clock(NamedTuple):
         return cls(simulator, simulator.calls, simulator.seconds)
 
     def mean(self) -> float:
-        """Seconds of a call; 0 where there was none, or where they were made several at a time."""
+        """Seconds of a call, 0 where there was none; of those that were made at a time each has its share."""
         calls = self.simulator.calls - self.calls
-        return (self.simulator.seconds - self.seconds) / calls if calls and self.simulator.jobs == 1 else 0.0
+        return (self.simulator.seconds - self.seconds) / calls if calls else 0.0
 
 
 def _models(problem: Known, x: Array, starts: Array) -> tuple[Array, _Clock]:
