@@ -189,6 +189,9 @@ class _View(NamedTuple):
 
     def _real_at_data(self, rows: IntArray) -> Array:
         """y_R - f(theta_tilde) at the data, whitened, (k, n, q)."""
+        if self.real.shift is None:
+            # those of all experiments would cost their number squared
+            return np.asarray(self.own.at_data(rows))
         return np.asarray(self.real.at_data(rows)[:, self.data, 0].reshape(len(rows), *self.problem.data.y.shape))
 
     def _values(
