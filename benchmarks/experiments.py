@@ -1,8 +1,11 @@
 """Several experiments: what they cost as their number grows, and how often intervals hold what they should.
 
 python benchmarks/experiments.py                    seconds of 1 to 20 experiments of 500 points
-python benchmarks/experiments.py coverage gp 100    95 % intervals over 100 data sets of five experiments
+python benchmarks/experiments.py coverage gp 100    95 % intervals over 100 data sets of five experiments, each with
+                                                    another sign or phase of what the simulators miss
 python benchmarks/experiments.py pooled gp 100      the same with a pooled offset: mu and tau
+python benchmarks/experiments.py fixed gp 100       with the same biases in all data sets
+python benchmarks/experiments.py prior gp 100       with biases that are drawn from a Gaussian process
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL
 
 import sys
 import time
+from functools import partial
 
 import numpy as np
 from scipy import stats
@@ -20,14 +24,16 @@ from scipy.optimize import least_squares
 
 import orthocal as oc
 
-#: name -> number of data, of inputs, noise sd, and the size and form of what the simulator misses
+#: name -> number of data, of inputs, noise sd, and what the simulator misses, with a sign and a phase
 RIGS = {
-    "A": (10, 1, 0.05, lambda x: 0.10 * np.sin(5 * x[:, 0])),
-    "B": (30, 1, 0.10, lambda x: 0.15 * x[:, 0] ** 2),
-    "C": (100, 2, 0.10, lambda x: 0.20 * np.cos(3 * x[:, 0]) * x[:, 1]),
-    "D": (300, 1, 0.05, lambda x: 0.15 * np.exp(-3 * x[:, 0])),
-    "E": (1000, 1, 0.20, lambda x: 0.10 * np.sin(7 * x[:, 0] + 1)),
+    "A": (10, 1, 0.05, lambda x, sign, phase: 0.10 * np.sin(5 * x[:, 0] + phase)),
+    "B": (30, 1, 0.10, lambda x, sign, phase: 0.15 * sign * x[:, 0] ** 2),
+    "C": (100, 2, 0.10, lambda x, sign, phase: 0.20 * np.cos(3 * x[:, 0] + phase) * x[:, 1]),
+    "D": (300, 1, 0.05, lambda x, sign, phase: 0.15 * sign * np.exp(-3 * x[:, 0])),
+    "E": (1000, 1, 0.20, lambda x, sign, phase: 0.10 * np.sin(7 * x[:, 0] + 1 + phase)),
 }
+#: of biases that are drawn: sd, length-scale and the number of cosines that a Matern 3/2 process is made of
+PRIOR_SD, PRIOR_LENGTH, COSINES = 0.1, 0.4, 500
 #: rate and height are shared
 RATE, HEIGHT = 1.5, 2.0
 PRIORS = {"rate": stats.norm(1.5, 1.0), "height": stats.norm(2.0, 1.0), "offset": stats.norm(0.0, 1.0)}
@@ -44,24 +50,43 @@ def drawn_offsets(rng):
     return dict(zip(RIGS, rng.normal(0.5, 0.4, len(RIGS)), strict=True))
 
 
-def problems(rng, offsets):
+def from_the_prior(rng, d):
+    """A draw of a Matern 3/2 process, as a sum of random cosines."""
+    # its spectral density is that of a t with 3 degrees of freedom
+    frequency = rng.standard_normal((COSINES, d)) / PRIOR_LENGTH / np.sqrt(rng.chisquare(3, (COSINES, 1)) / 3)
+    phase = rng.uniform(0, 2 * np.pi, COSINES)
+    return lambda x: PRIOR_SD * np.sqrt(2 / COSINES) * np.cos(x @ frequency.T + phase).sum(axis=1)
+
+
+def drawn_biases(rng, kind):
+    """name -> what the simulator misses, a function of x."""
+    if kind == "prior":
+        return {name: from_the_prior(rng, d) for name, (_, d, _, _) in RIGS.items()}
+    found = {}
+    for name, (_, _, _, missed) in RIGS.items():
+        sign, phase = (1.0, 0.0) if kind == "fixed" else (rng.choice([-1.0, 1.0]), rng.uniform(0, 2 * np.pi))
+        found[name] = partial(missed, sign=sign, phase=phase)
+    return found
+
+
+def problems(rng, offsets, biases):
     made = {}
-    for name, (n, d, sd, missed) in RIGS.items():
+    for name, (n, d, sd, _) in RIGS.items():
         x = rng.uniform(0, 1, (n, d))
-        y = simulated(x, (RATE, HEIGHT, offsets[name])) + missed(x) + sd * rng.standard_normal(n)
+        y = simulated(x, (RATE, HEIGHT, offsets[name])) + biases[name](x) + sd * rng.standard_normal(n)
         made[name] = oc.Problem(x, y, simulated, PRIORS, oc.Box([0.0] * d, [1.0] * d), noise_cov=sd**2, starts=4)
     return made
 
 
-def truth(offsets):
+def truth(offsets, biases):
     """theta*: where the sum of the losses in units of the noise is least, by quadrature and another minimiser."""
     parts = []
     points, weights = np.polynomial.legendre.leggauss(40)
     points, weights = (points + 1) / 2, weights / 2
-    for k, (name, (_, d, sd, missed)) in enumerate(RIGS.items()):
+    for k, (name, (_, d, sd, _)) in enumerate(RIGS.items()):
         grid = np.stack([one.ravel() for one in np.meshgrid(*[points] * d, indexing="ij")], axis=1)
         weight = np.prod(np.meshgrid(*[weights] * d, indexing="ij"), axis=0).ravel()
-        real = simulated(grid, (RATE, HEIGHT, offsets[name])) + missed(grid)
+        real = simulated(grid, (RATE, HEIGHT, offsets[name])) + biases[name](grid)
         parts.append((k, grid, np.sqrt(weight) / sd, real))
 
     def left(theta):
@@ -72,31 +97,31 @@ def truth(offsets):
     return least_squares(left, [RATE, HEIGHT, *offsets.values()], xtol=1e-14, ftol=1e-14, gtol=1e-14).x
 
 
-def coverage(method, sets, pooled=False):
+def coverage(kind, method, sets):
     """How many 95 % intervals hold theta*, for every parameter."""
-    held, spreads, widths, began = [], [], [], time.process_time()
+    held, spreads, widths, began, pooled = [], [], [], time.process_time(), kind == "pooled"
     for number in range(sets):
         rng = np.random.default_rng([19, number])
-        offsets = drawn_offsets(rng)
-        experiments = oc.Experiments(problems(rng, offsets), {"offset": oc.Pooled()} if pooled else ["offset"])
+        offsets, biases = drawn_offsets(rng), drawn_biases(rng, kind)
+        experiments = oc.Experiments(problems(rng, offsets, biases), {"offset": oc.Pooled()} if pooled else ["offset"])
         posterior = oc.calibrate(experiments, method, draws=500, chains=2, seed=number, progress=False)
         theta = posterior.theta.reshape(-1, posterior.theta.shape[2])
-        target = truth(offsets)
+        target = truth(offsets, biases)
         if pooled:
             # the law of the offsets, moved by what the bias does to each of them
             moved = np.mean(target[2:] - np.array(list(offsets.values())))
             target = np.append(target, [0.5 + moved, 0.4])
         lower, upper = np.quantile(theta, [0.025, 0.975], axis=0)
         held.append((lower < target) & (target < upper))
-        spreads.append(theta.mean(axis=0) - target)
+        spreads.append((theta.mean(axis=0) - target) / theta.std(axis=0))
         widths.append(theta.std(axis=0))
         if (number + 1) % 10 == 0:
             shares = " ".join(f"{one:.2f}" for one in np.mean(held, axis=0))
             print(f"{number + 1:4} sets, {time.process_time() - began:5.0f} CPU s: {shares}", flush=True)
-    for name, share, scatter, sd in zip(
-        posterior.parameter_names, np.mean(held, axis=0), np.std(spreads, axis=0), np.mean(widths, axis=0), strict=True
-    ):
-        print(f"{name:12} covered {share:.3f}   scatter of the means {scatter:.4f}   mean sd {sd:.4f}")
+    away, rms = np.mean(spreads, axis=0), np.sqrt(np.mean(np.square(spreads), axis=0))
+    table = zip(posterior.parameter_names, np.mean(held, axis=0), away, rms, np.mean(widths, axis=0), strict=True)
+    for name, share, mean, square, sd in table:
+        print(f"{name:12} covered {share:.3f}   off in sds: mean {mean:5.2f}, rms {square:.2f}   mean sd {sd:.4f}")
 
 
 def cost(counts=(1, 2, 5, 10, 20)):
@@ -120,7 +145,7 @@ def main():
     if kind == "cost":
         cost(tuple(int(one) for one in rest) or (1, 2, 5, 10, 20))
     else:
-        coverage(rest[0] if rest else "gp", int(rest[1]) if len(rest) > 1 else 100, pooled=kind == "pooled")
+        coverage(kind, rest[0] if rest else "gp", int(rest[1]) if len(rest) > 1 else 100)
 
 
 if __name__ == "__main__":

@@ -151,16 +151,25 @@ def gram_matrix(gradient: Array, weights: Array, metric: Array) -> Array:
 
 
 def sensitivity(
-    gradient: Array, weights: Array, metric: Array, names: tuple[str, ...], floor: Array | float = 0.0
+    gradient: Array,
+    weights: Array,
+    metric: Array,
+    names: tuple[str, ...],
+    floor: Array | float = 0.0,
+    refusing: bool = True,
 ) -> Sensitivity:
-    """Q and its factors from gradients (k, q, p), weights (k,) and the metric (q, q); to have none is an error.
+    """Q and its factors from gradients (k, q, p), weights (k,) and the metric (q, q).
 
-    A gradient of length ``floor`` (p,) or less counts as none: what finite differences leave of a zero.
+    A gradient of length ``floor`` (p,) or less counts as none: what finite differences leave of a zero. To have none is
+    an error, or, without ``refusing``, a direction that the simulator does not answer to.
     """
     root = np.linalg.cholesky(metric)
     scaled = np.einsum("k,kqp,qr->krp", np.sqrt(weights), gradient, root).reshape(-1, gradient.shape[2])
     lengths = np.linalg.norm(scaled, axis=0)
-    for j in np.flatnonzero(lengths <= floor):
+    none = lengths <= floor
+    if not refusing:
+        scaled, lengths = np.where(none, 0.0, scaled), np.where(none, 1.0, lengths)
+    for j in np.flatnonzero(none & refusing):
         raise IdentifiabilityError(
             f"parameter {names[j]!r} has no effect on the simulator at the best fit: the data cannot determine it. "
             "Leave it out, or check that the simulator uses it"
@@ -246,5 +255,6 @@ def regressed_continuation(constraint: Array, draws_at: Callable[[Array], Array]
 
 def quadrature_error(fine: Array, coarse: Array) -> float:
     """The largest difference of two Gram matrices, relative to the gradients' lengths."""
-    lengths = np.sqrt(np.diag(fine))
+    # what has no effect has no error
+    lengths = np.sqrt(np.where(np.diag(fine) > 0, np.diag(fine), 1.0))
     return float(np.max(np.abs(fine - coarse) / np.outer(lengths, lengths)))

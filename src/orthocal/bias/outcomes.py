@@ -25,6 +25,7 @@ from .base import BiasPrior, BiasSampler, Setting, Traced, scales_noise
 from .gp import GP, GPSampler
 from .joint_gp import MOST_POINTS, JointGP
 from .one_hot import prepared
+from .sampled_gp import SampledGPSampler
 
 #: rounds over coupled outcomes before the first draw
 FIRST_ROUNDS = 20
@@ -197,6 +198,13 @@ class OutcomesBias:
         return self.gathered(
             [(one, one[:, process.prior_root[1]]) for one, process in zip(own, self.processes, strict=True)]
         )[0]
+
+    def with_hyperparameters(self, k: int) -> SampledGPSampler:
+        """Predictions of outcome k where every draw has hyperparameters of its own; Gaussian processes only."""
+        points, process = self._points[k], self.processes[k]
+        return SampledGPSampler(
+            process.nu, points.x, points.nodes, points.noise_var, process.unit, tuple(process.labelled)
+        )
 
     def joint(self, pull: Array | None = None, precision: Array | None = None) -> JointGP:
         """The Gaussian processes of all outcomes at once; for ``pull`` see there.

@@ -11,7 +11,7 @@ deviation ends it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -28,6 +28,18 @@ PREDICTION_BLOCK = 500
 NUGGET = 1e-10
 #: hyperparameters are nuisances: they need not mix as well as theta
 RHAT_LIMIT = 1.05
+
+
+class _Conditional(NamedTuple):
+    """Roots of the covariance at the known points and of what they leave elsewhere, and what is between both."""
+
+    known: Array
+    cross: Array
+    left: Array
+
+    def drawn(self, values: Array, normal: Array) -> Array:
+        """b elsewhere given ``values`` at the known points, from normal numbers."""
+        return np.asarray(self.cross.T @ solve_triangular(self.known, values, lower=True) + self.left @ normal)
 
 
 class SampledGPSampler:
@@ -99,20 +111,22 @@ class SampledGPSampler:
             values = np.empty((len(known), len(points)))
             values[:, at_known] = known
             if new.any():
-                pairs = zip(log_values, known, strict=True)
-                for s, (own, at_points) in enumerate(progress_bar(pairs, "bias")):
-                    values[s, new] = self._conditional_draw(rng, own, at_points, points[new])
+                normal = rng.standard_normal((len(known), int(new.sum())))
+                sets, which = np.unique(log_values, axis=0, return_inverse=True)
+                for number, own in enumerate(progress_bar(sets, "bias")):
+                    rows = np.flatnonzero(which.ravel() == number)
+                    law = self._conditional(own, points[new])
+                    for s in rows:
+                        values[s, new] = law.drawn(known[s], normal[s])
             blocks.append(values[:, place])
         return np.concatenate(blocks, axis=1)
 
-    def _conditional_draw(self, rng: np.random.Generator, log_values: Array, values: Array, x_new: Array) -> Array:
-        """b at x_new (m, d) given ``values`` at the known points, (m,)."""
+    def _conditional(self, log_values: Array, x_new: Array) -> _Conditional:
+        """The law of b at x_new (m, d) given values at the known points."""
         root, _ = jittered_cholesky(self._prior(self._points, self._points, log_values))
         cross = solve_triangular(root, self._prior(self._points, x_new, log_values), lower=True)
         covariance = self._prior(x_new, x_new, log_values) - cross.T @ cross
-        mean = cross.T @ solve_triangular(root, values, lower=True)
-        normal = rng.standard_normal(len(x_new))
-        return np.asarray(mean + _root(covariance, NUGGET * np.exp(2 * log_values[0])) @ normal)
+        return _Conditional(root, cross, _root(covariance, NUGGET * np.exp(2 * log_values[0])))
 
     def noise_scale(self, log_values: Array) -> Array | float:
         """By what the noise variances are multiplied, (...): 1 where they are not sampled."""

@@ -49,7 +49,8 @@ class ExperimentComparison:
         Name of an experiment -> the posterior from it alone, and from all others.
     predictions
         One row an experiment: root mean square of what the simulator alone misses of its data, in noise sds, with theta
-        from the others (``others``, with its central 95 % over the draws) and from the experiment itself (``own``).
+        from the others (``others``, with its central 95 % over the draws) and from the experiment itself (``own``; its
+        best fit where it could not be calibrated alone).
         Private parameters are fitted to the experiment in both.
     failures
         What could not be calibrated, and why.
@@ -183,7 +184,7 @@ def compare_experiments(
                     fits[name] = calibrate(experiments.without(left_out), method, **options)
                 except OrthocalError as error:
                     failures[words] = str(error)
-    foretold = {name: _foretold(experiments[name], alone[name], without[name]) for name in alone if name in without}
+    foretold = {name: _foretold(experiments[name], alone.get(name), one) for name, one in without.items()}
     table = pd.DataFrame.from_dict(
         foretold, orient="index", columns=["others", "others_lower", "others_upper", "own"]
     ).rename_axis("experiment")
@@ -203,9 +204,13 @@ def _work(experiments: Experiments, method: str | Method, options: dict[str, Any
     return {"version of orthocal": version("orthocal"), "method": described, "experiments": chosen, **lengths, **own}
 
 
-def _foretold(problem: Problem, alone: Posterior, without: Posterior) -> list[float]:
-    """What the simulator misses of an experiment with theta of the others, and of its own, in noise sds."""
-    others, own = (_misses(problem, _draws(one)) for one in (without, alone))
+def _foretold(problem: Problem, alone: Posterior | None, without: Posterior) -> list[float]:
+    """What the simulator misses of an experiment with theta of the others, and of its own, in noise sds.
+
+    Of one that could not be calibrated alone the best fit is its own.
+    """
+    best = {name: np.array([value]) for name, value in zip(problem.parameters.names, problem.theta_tilde, strict=True)}
+    others, own = (_misses(problem, one) for one in (_draws(without), best if alone is None else _draws(alone)))
     lower, upper = np.quantile(others, [0.025, 0.975])
     return [float(others.mean()), float(lower), float(upper), float(own.mean())]
 

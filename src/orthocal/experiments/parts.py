@@ -9,8 +9,10 @@ import numpy as np
 from ..arrays import Array
 from ..bias.outcomes import OutcomesBias
 from ..methods.fine_nodes import Integrals
+from ..methods.fitted import fitted_bias
 from ..methods.regress import Linear
 from ..problem.problem import Problem
+from .scales import KnownGP
 
 
 class Part(NamedTuple):
@@ -26,6 +28,8 @@ class Part(NamedTuple):
         What takes whitened values at its nodes to cells of the stacked problem, (q, q).
     bias, integrals
         The samplers of its bias, and how these are integrated.
+    sets
+        The prior of its bias with sets of hyperparameters, of which every draw has one; none where they are fixed.
     """
 
     problem: Problem
@@ -33,6 +37,11 @@ class Part(NamedTuple):
     to_cells: Array
     bias: OutcomesBias
     integrals: Integrals | None
+    sets: tuple[KnownGP, ...] = ()
+
+    def bias_of(self, number: int) -> OutcomesBias:
+        """The samplers of its bias in a set."""
+        return fitted_bias(self.sets[number], self.problem, self.problem.rule.nodes) if self.sets else self.bias
 
     def cells(self, values: Array) -> Array:
         """Whitened values at the nodes (s, m, q) as cells, (s, m q)."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array, IntArray
-from ..bias import BiasPrior
+from ..bias import GP, BiasPrior
 from ..bias.joint_gp import JointGP
 from ..errors import IdentifiabilityError, InputError
 from ..kernels.warmup import run_chains
@@ -26,8 +26,9 @@ from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from .arrow import arrow_draws
 from .experiments import Experiments
+from .integrated_scales import with_sets
 from .parts import Part
-from .scales import joint_priors
+from .scales import KnownGP, fitted_scales, to_be_found
 
 
 class Together(NamedTuple):
@@ -55,15 +56,25 @@ def prepared(experiments: Experiments, prior: BiasPrior, merges: bool) -> tuple[
         linear = _flat_in(linear, np.concatenate([one.columns for one in experiments.pools]).astype(np.intp))
     problems = {name: one.merged if merges else one for name, one in experiments.linearised.items()}
     own = {name: _own_linear(experiments, name, one, linear) for name, one in problems.items()}
-    at_data = [one.at_data for one in own.values()]
-    priors = joint_priors(prior, list(problems.values()), at_data, linear.unit)
+    _check_determined(problems, own, linear)
     parts, start = {}, 0
-    for (name, problem), own_prior in zip(problems.items(), priors, strict=True):
+    for (name, problem), found in zip(problems.items(), _priors(prior, problems, own, linear), strict=True):
         size = len(problem.rule.nodes) * problem.data.q
         coefficients = linear.coefficients[:, start : start + size]
         start += size
-        parts[name] = _part(experiments, name, problem, own[name], coefficients, own_prior)
+        parts[name] = _part(experiments, name, problem, own[name], coefficients, found)
     return parts, linear
+
+
+def _priors(
+    prior: BiasPrior, problems: dict[str, Problem], own: dict[str, Linear], linear: Linear
+) -> list[tuple[BiasPrior, tuple[KnownGP, ...]]]:
+    """That of each experiment, and with sets of hyperparameters where these are integrated over."""
+    each = list(problems.values())
+    if not (isinstance(prior, GP) and to_be_found(prior, each)):
+        return [(prior, ())] * len(each)
+    fitted = fitted_scales(prior, each, [one.at_data for one in own.values()], linear.unit)
+    return list(with_sets(prior, fitted))
 
 
 def _flat_in(linear: Linear, columns: IntArray) -> Linear:
@@ -85,21 +96,26 @@ def _own_linear(experiments: Experiments, name: str, problem: Problem, linear: L
 
 
 def _part(
-    experiments: Experiments, name: str, problem: Problem, own: Linear, coefficients: Array, prior: BiasPrior
+    experiments: Experiments,
+    name: str,
+    problem: Problem,
+    own: Linear,
+    coefficients: Array,
+    found: tuple[BiasPrior, tuple[KnownGP, ...]],
 ) -> Part:
+    prior, sets = found
     cells = experiments.stacked.parts[name].at_nodes @ problem.noise.unwhitener
     # cells of the nodes stand in the order of the nodes, outcome by outcome: (P, m, q) times what takes q to cells
     taken = (coefficients.reshape(len(coefficients), -1, problem.data.q) @ cells).reshape(len(coefficients), -1)
     bias = fitted_bias(prior, problem, problem.rule.nodes)
     bias, integrals = with_integrals(prior, problem, bias)
-    return Part(problem, own._replace(coefficients=taken), cells, bias, integrals)
+    return Part(problem, own._replace(coefficients=taken), cells, bias, integrals, sets)
 
 
 def regressed(experiments: Experiments, prior: BiasPrior, plan: Plan, merges: bool) -> Together:
     """Draws of all experiments together, with theta's prior."""
     parts, linear = prepared(experiments, prior, merges)
     each = list(parts.values())
-    _check_determined(each, linear)
     gaussian = all(
         one.bias.gaussian
         and JointGP.possible(one.bias.processes)
@@ -122,12 +138,12 @@ def _with_data(linear: Linear, parts: list[Part]) -> Linear:
     return linear._replace(at_data=np.concatenate(rows))
 
 
-def _check_determined(parts: list[Part], linear: Linear) -> None:
+def _check_determined(problems: dict[str, Problem], own: dict[str, Linear], linear: Linear) -> None:
     """Refuse data that do not determine beta, where it has no prior."""
     p = len(linear.unit)
     information = np.zeros((p, p))
-    for one in parts:
-        seen = one.linear.at_data[one.problem.data.observed.any(axis=1)].reshape(-1, p)
+    for name, problem in problems.items():
+        seen = own[name].at_data[problem.data.observed.any(axis=1)].reshape(-1, p)
         information += seen.T @ seen
     size = np.sqrt(np.diag(information))
     if not (size > 0).all() or np.linalg.eigvalsh(information / np.outer(size, size))[0] < RANK**2 * p:

@@ -1,15 +1,16 @@
 """Hyperparameters of the biases of all experiments, by the restricted likelihood of all data with one beta.
 
-    z_e ~ N(G_e beta, K_e + R_e) for every experiment e,   beta flat and common
+    z_e ~ N(G_e beta, S_e), S_e = K_e + R_e, for every experiment e,   beta flat and common
 
 By itself an experiment could give a part of its bias to theta that the others contradict, and its bias would seem
 small. Given the hyperparameters of the others, what they say about beta is Gaussian, with the precision
-H = sum G'(K + R)^-1 G over them; so each is fitted in turn to z_e - G_e m, with the noise R_e + G_e H^-1 G_e' and those
+H = sum G'S^-1 G over them; so each is fitted in turn to z_e - G_e m, with the noise R_e + G_e H^-1 G_e' and those
 directions flat that the others do not know. The first fits have beta at theta_tilde, which is that of all.
 
 Ten points say little about a length-scale, and one that is far off makes theta too certain. So an experiment is
 expected to be like the others, to a factor of three either way: its log hyperparameters have a normal prior around the
-median of theirs, which a hundred points overrule.
+median of theirs, which a hundred points overrule. And what few points leave open is integrated over, see
+``integrated_scales.py``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cholesky, solve_triangular
 
 from ..arrays import Array, IntArray
 from ..bias import GP, BiasPrior
@@ -49,21 +50,35 @@ class KnownGP(GP):
     def scales(self, setting: Setting, expected: LogPrior | None = None) -> Scales:
         return self.known[setting.outcome]
 
+    @classmethod
+    def like(cls, prior: GP, known: Sequence[Scales]) -> KnownGP:
+        """A prior of the user's, with hyperparameters that were found."""
+        settings = {name: getattr(prior, name) for name in ("nu", "sd", "lengthscale", "form", "label_correlation")}
+        return cls(**settings, known=tuple(known))
 
-class _Outcome(NamedTuple):
+
+class Information(NamedTuple):
+    """What an outcome says about beta: H = G'S^-1 G, (P, P), h = G'S^-1 z, (P,), and -log|S| / 2 - z'S^-1 z / 2."""
+
+    H: Array
+    h: Array
+    evidence: float
+
+
+class Outcome(NamedTuple):
     """One outcome of one experiment: what is fitted, G (n, P) in units of the gradients' lengths, and its noise."""
 
     setting: Setting
     G: Array
     noise: Array
 
-    def information(self, scales: Scales, nu: float) -> tuple[Array, Array]:
-        """H = G'(K + R)^-1 G, (P, P), and G'(K + R)^-1 z, (P,)."""
+    def information(self, scales: Scales, nu: float) -> Information:
         x = self.setting.x
         k = correlation(x, x, scales.lengthscale, nu, self.setting.labels.columns)
-        lower = cho_factor(scales.sd**2 * k + self.noise, lower=True)
-        image = cho_solve(lower, self.G)
-        return self.G.T @ image, image.T @ self.setting.residual
+        lower = cholesky(scales.sd**2 * k + self.noise, lower=True)
+        white = solve_triangular(lower, np.column_stack([self.G, self.setting.residual]), lower=True)
+        G, z = white[:, :-1], white[:, -1]
+        return Information(G.T @ G, G.T @ z, float(-np.log(np.diag(lower)).sum() - 0.5 * z @ z))
 
     def relative(self, scales: Scales) -> tuple[float, float]:
         """log sd in the outcome's unit, and the mean log length-scale in spans."""
@@ -107,30 +122,44 @@ class _Outcome(NamedTuple):
         )
 
 
-def joint_priors(
-    prior: BiasPrior, problems: Sequence[Problem], gradients: Sequence[Array], unit: Array
-) -> list[BiasPrior]:
-    """The prior with the hyperparameters of each experiment; ``gradients`` (n, q, P) are those by all parameters."""
-    several = len(problems) > 1 and isinstance(prior, GP) and (prior.sd is None or prior.lengthscale is None)
-    if not several or any(one.data.without_inputs for one in problems):
-        return [prior] * len(problems)
-    assert isinstance(prior, GP)
+class Fitted(NamedTuple):
+    """One outcome with the hyperparameters that were found, what it says with them, and what was expected of them."""
+
+    outcome: Outcome
+    scales: Scales
+    information: Information
+    expected: LogPrior
+
+
+def fitted_scales(
+    prior: GP, problems: Sequence[Problem], gradients: Sequence[Array], unit: Array
+) -> list[list[Fitted]]:
+    """The hyperparameters of every outcome of each experiment; ``gradients`` (n, q, P) are those by all parameters."""
     outcomes = [_outcomes(problem, G * unit) for problem, G in zip(problems, gradients, strict=True)]
     every = [one for own in outcomes for one in own]
     nothing = [one.setting._replace(gradient=one.G[:, :0], noise_cov=one.noise) for one in every]
     scales = [prior.scales(setting) for setting in nothing]
     known = [one.information(own, prior.nu) for one, own in zip(every, scales, strict=True)]
     sizes = np.array([float(len(one.setting.x)) for one in every])
+    found = list[Fitted]()
     for _ in range(ROUNDS):
+        found.clear()
         for i, one in enumerate(every):
             others = [j for j in range(len(every)) if j != i]
             H, h = (np.sum([known[j][part] for j in others], axis=0) for part in (0, 1))
             alike = one.expected([every[j].relative(scales[j]) for j in others], sizes[others])
             scales[i] = prior.scales(one.given(H, h), alike)
             known[i] = one.information(scales[i], prior.nu)
-    found = iter(scales)
-    settings = {name: getattr(prior, name) for name in ("nu", "sd", "lengthscale", "form", "label_correlation")}
-    return [KnownGP(**settings, known=tuple(next(found) for _ in own)) for own in outcomes]
+            found.append(Fitted(one, scales[i], known[i], alike))
+    rest = iter(found)
+    return [[next(rest) for _ in own] for own in outcomes]
+
+
+def to_be_found(prior: BiasPrior, problems: Sequence[Problem]) -> bool:
+    """Whether there are hyperparameters to find for all experiments together."""
+    if len(problems) < 2 or not isinstance(prior, GP) or any(one.data.without_inputs for one in problems):
+        return False
+    return prior.sd is None or prior.lengthscale is None
 
 
 def _weighted_median(values: Array, weights: Array) -> float:
@@ -143,11 +172,11 @@ def _weighted_median(values: Array, weights: Array) -> float:
     return float(values[order][np.searchsorted(total, 0.5 * total[-1])])
 
 
-def _outcomes(problem: Problem, G: Array) -> list[_Outcome]:
+def _outcomes(problem: Problem, G: Array) -> list[Outcome]:
     residuals = residuals_of(problem)
     points = residuals.split(problem.rule.nodes[:0])
     found = []
     for setting, own in zip(residuals.settings(points, problem.span), points, strict=True):
         noise = np.diag(setting.noise_var) if setting.noise_cov is None else setting.noise_cov
-        found.append(_Outcome(setting, G[own.informed, setting.outcome], noise))
+        found.append(Outcome(setting, G[own.informed, setting.outcome], noise))
     return found

@@ -15,10 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array, IntArray, matrix_root
+from ..machine.threads import one_blas_thread
 from ..problem.best_fit import EMPTY_SHARES
 from ..problem.domain import Rule
 from ..problem.given_simulator import Simulator
-from ..problem.minima import Minimum
+from ..problem.minima import Minimum, rough_minimum
 from ..problem.noise import observed_precision
 from ..problem.parameters import Parameters
 from ..problem.problem import Problem
@@ -27,6 +28,9 @@ from ..problem.problem import Problem
 LASTING = ("_own_noise", "weight", "span", "rule", "volumes")
 #: places of the search that fill the priors, and experiments whose own best fits are others
 STARTS, MOST_OWN = 16, 8
+#: places from which the best fit of an experiment by itself is looked for, roughly: it is a place to start from only,
+#: and what one experiment leaves open would take long to find
+OWN_STARTS = 4
 
 
 class Cells(NamedTuple):
@@ -216,7 +220,7 @@ def _starts(problems: Mapping[str, Problem], columns: Mapping[str, IntArray], pa
     # as many as the problems themselves have, at most
     asked = max(len(one._starts) for one in problems.values())
     places = [*parameters.starts(min(STARTS, max(2, asked // 2)))]
-    best = {name: one.theta_tilde for name, one in problems.items()}
+    best = {name: _own_best(one) for name, one in problems.items()}
     for name in list(problems)[:MOST_OWN]:
         place = parameters.median.copy()
         for other in (*problems, name):
@@ -226,12 +230,21 @@ def _starts(problems: Mapping[str, Problem], columns: Mapping[str, IntArray], pa
     return found[parameters.inside(found)]
 
 
+def _own_best(problem: Problem) -> Array:
+    """About where an experiment by itself has its best fit, (p,)."""
+    if problem.searched:
+        return problem.theta_tilde
+    with one_blas_thread(), problem.simulator.searching():
+        return rough_minimum(problem._criterion, problem._starts[:OWN_STARTS])
+
+
 def linearised_at(problem: Problem, theta: Array) -> Problem:
     """The same problem with ``theta`` (p,) in place of its best fit."""
     part = copy(problem)
     for name, kind in vars(Problem).items():
         if isinstance(kind, cached_property) and name not in LASTING:
             vars(part).pop(name, None)
+    part.others_know = True
     loss = problem._criterion.loss(theta)
     vars(part)["minima"] = vars(part)["loss_minima"] = (Minimum(theta, loss, True),)
     return part

@@ -87,6 +87,11 @@ def find_minima(criterion: Criterion, starts: Array) -> tuple[Minimum, ...]:
     return tuple(Minimum(one.theta, criterion.loss(one.theta), one.finished) for one in apart)
 
 
+def rough_minimum(criterion: Criterion, starts: Array) -> Array:
+    """theta (p,) where the best of rough descents from ``starts`` (s, p) ended: where other searches may begin."""
+    return min(_rough_descents(criterion, _working_starts(criterion, starts)), key=lambda one: one.value).theta
+
+
 def least_squares_minima(criterion: Criterion, minima: tuple[Minimum, ...], most: int = 3) -> tuple[Minimum, ...]:
     """The minima of the loss alone that the first ``most`` minima lead to, best first."""
     if not criterion.prior_matters:

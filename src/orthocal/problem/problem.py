@@ -164,6 +164,7 @@ class Problem:
         self._starts = checked_starts(starts, self.parameters)
         self.rows: Merged | None = None  # of a problem with merged rows, see ``merged``
         self._unmerged: Problem | None = None
+        self.others_know = False  # of one of several experiments: a parameter may have no effect in it
 
     @cached_property
     def noise(self) -> Noise:
@@ -391,4 +392,4 @@ class Problem:
         size = float(np.linalg.norm(self.whiten(self.complete_y))) / np.sqrt(self.data.n)
         # central differences leave about 1e-10 of a zero gradient
         floor = 1e-8 * size / self.parameters.spread
-        return sensitivity(gradient, weights, self.metric, self.parameters.names, floor)
+        return sensitivity(gradient, weights, self.metric, self.parameters.names, floor, not self.others_know)
