@@ -1,6 +1,7 @@
 """Hyperparameters of experiments with few data: a sample of their posterior in place of one value.
 
-    p(psi | y) ∝ pi(psi) |H|^-1/2 exp(h'H^-1 h / 2) prod_e |S_e|^-1/2 exp(-z_e'S_e^-1 z_e / 2),   H = sum_e G_e'S_e^-1 G_e
+    p(psi | y) ∝ pi(psi) |H|^-1/2 exp(h'H^-1 h / 2) prod_e |S_e|^-1/2 exp(-z_e'S_e^-1 z_e / 2)
+    H = sum_e G_e'S_e^-1 G_e,   h = sum_e G_e'S_e^-1 z_e
 
 psi are log sd and log length-scales of every outcome of every experiment, beta and the biases are integrated out, and
 pi is what was expected of each. Ten points leave the size of a bias open, and with one size for all draws the real
@@ -58,11 +59,10 @@ def with_sets(prior: GP, fitted: Sequence[Sequence[Fitted]]) -> list[Found]:
     every = [one for own in fitted for one in own]
     few = [all(len(one.outcome.setting.x) <= MOST_POINTS for one in own) for own in fitted]
     open_ones = [is_few for own, is_few in zip(fitted, few, strict=True) for _ in own]
-    total = _summed([one.information for one in every])
+    total = every[0].information.plus([one.information for one in every[1:]])
     rng = np.random.default_rng(0)
     drawn = {
-        i: _candidates(prior, every[i], _summed([total, every[i].information], -1.0), rng)
-        for i in np.flatnonzero(open_ones)
+        i: _candidates(prior, one, total.less([one.information]), rng) for i, one in enumerate(every) if open_ones[i]
     }
     chosen = _chosen(drawn, total, every, rng)
     place, found = 0, []
@@ -73,13 +73,6 @@ def with_sets(prior: GP, fitted: Sequence[Sequence[Fitted]]) -> list[Found]:
         )
         found.append(Found(KnownGP.like(prior, [one.scales for one in own]), tuple(sets)))
     return found
-
-
-def _summed(each: Sequence[Information], sign: float = 1.0) -> Information:
-    """The first and the others, or the first without the others."""
-    first, rest = each[0], each[1:]
-    H, h = (first[k] + sign * np.sum([one[k] for one in rest], axis=0) if rest else first[k] for k in (0, 1))
-    return Information(H, h, 0.0)
 
 
 def of_beta(H: Array, h: Array) -> Array:
@@ -166,8 +159,9 @@ def _chosen(
     if not drawn:
         return {}
     rows = {i: rng.permutation(_resampled(one.log_weights, TRIED)) for i, one in drawn.items()}
-    fixed = _summed([total, *(every[i].information for i in drawn)], -1.0)
-    H, h = (fixed[k] + np.sum([one[1 + k][rows[i]] for i, one in drawn.items()], axis=0) for k in (0, 1))
+    fixed = total.less([every[i].information for i in drawn])
+    H = fixed.H + np.sum([one.H[rows[i]] for i, one in drawn.items()], axis=0)
+    h = fixed.h + np.sum([one.h[rows[i]] for i, one in drawn.items()], axis=0)
     together = of_beta(H, h) - np.sum([one.of_beta[rows[i]] for i, one in drawn.items()], axis=0)
     kept = rng.permutation(_resampled(together, SETS))
     return {i: list(_scales(one.log_values[rows[i][kept]])) for i, one in drawn.items()}

@@ -64,6 +64,18 @@ class Information(NamedTuple):
     h: Array
     evidence: float
 
+    def plus(self, others: Sequence[Information]) -> Information:
+        H, h, evidence = self
+        for one in others:
+            H, h, evidence = H + one.H, h + one.h, evidence + one.evidence
+        return Information(H, h, evidence)
+
+    def less(self, others: Sequence[Information]) -> Information:
+        H, h, evidence = self
+        for one in others:
+            H, h, evidence = H - one.H, h - one.h, evidence - one.evidence
+        return Information(H, h, evidence)
+
 
 class Outcome(NamedTuple):
     """One outcome of one experiment: what is fitted, G (n, P) in units of the gradients' lengths, and its noise."""
@@ -146,13 +158,13 @@ def fitted_scales(
         found.clear()
         for i, one in enumerate(every):
             others = [j for j in range(len(every)) if j != i]
-            H, h = (np.sum([known[j][part] for j in others], axis=0) for part in (0, 1))
+            rest = known[others[0]].plus([known[j] for j in others[1:]])
             alike = one.expected([every[j].relative(scales[j]) for j in others], sizes[others])
-            scales[i] = prior.scales(one.given(H, h), alike)
+            scales[i] = prior.scales(one.given(rest.H, rest.h), alike)
             known[i] = one.information(scales[i], prior.nu)
             found.append(Fitted(one, scales[i], known[i], alike))
-    rest = iter(found)
-    return [[next(rest) for _ in own] for own in outcomes]
+    each = iter(found)
+    return [[next(each) for _ in own] for own in outcomes]
 
 
 def to_be_found(prior: BiasPrior, problems: Sequence[Problem]) -> bool:
