@@ -43,6 +43,6 @@ def inline_svg(figure: Figure, prefix: str) -> Markup:
     svg = stream.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
-    svg = re.sub(r'((?:xlink:)?href="#|url\(#)', rf"\1{prefix}-", svg)
+    svg = re.sub(r'((?:xlink:)?href="#|url\(#)', rf"\g<1>{prefix}-", svg)
     # matplotlib escapes every text it draws
     return Markup(svg)
