@@ -270,3 +270,16 @@ def test_a_bias_that_one_experiment_could_call_theta_is_seen_by_all():
     assert min(together) > 0.15
     # the mean of the two slopes, to what the noise makes of it
     assert abs(found.theta.mean() - 2.5) < 4 * found.theta.std() < 0.2
+
+
+def test_a_picture_of_an_experiment_whose_name_is_a_number():
+    """Ids of its parts begin with the title, and references to them are those ids."""
+    from matplotlib.figure import Figure
+
+    from orthocal.pages.pictures import inline_svg
+
+    figure = Figure()
+    figure.subplots().plot([0, 1])
+    svg = inline_svg(figure, "0-data-and-fit")
+    assert 'href="#0-data-and-fit-' in svg
+    assert 'id="0-data-and-fit-' in svg

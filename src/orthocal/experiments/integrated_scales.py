@@ -28,7 +28,7 @@ from .scales import Fitted, Information, KnownGP
 
 #: data of an outcome beyond which its hyperparameters are as they were found: they are known well, and each set costs
 #: the cube of this number
-MOST_POINTS = 400
+MOST_POINTS = 200
 #: sets of hyperparameters that are kept, and that are tried
 SETS, TRIED = 64, 256
 #: degrees of freedom of the densities that are drawn from, and their largest sd
