@@ -199,7 +199,8 @@ def digest(data: xr.DataTree) -> str:
             values = np.asarray(variable.values)
             if values.dtype.kind in "biuf":
                 # not copied where they lie so: they may be half of all memory in use
-                total.update(np.ascontiguousarray(values, dtype="<f8").reshape(-1).view(np.uint8))
+                numbers: Any = np.ascontiguousarray(values, dtype="<f8").reshape(-1).view(np.uint8)
+                total.update(numbers)
             else:
                 _add(total, [str(value) for value in values.ravel()])
     return total.hexdigest()
