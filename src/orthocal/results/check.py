@@ -116,7 +116,7 @@ def projected_draws(record: Record, notes: Notes) -> Iterator[Finding]:
     if notes.outside_runs is not None and not notes.emulator_draws:
         rough = (
             "an emulator of trees has steps, and no minimum on one: let its draws, which are smooth, stand for the "
-            "simulator (leave emulator_draws=0 out), or take a smooth emulator, 'gp' or 'bmars'"
+            "simulator (emulator_draws), or take a smooth emulator, 'gp' or 'bmars'"
         )
     for name, words, advice in (
         ("on_bound", "lie on a bound of the priors' support", "widen the prior, or read the bound as the answer"),
