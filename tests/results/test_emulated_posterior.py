@@ -139,5 +139,5 @@ def test_the_mean_of_trees_has_no_minimum_on_a_step_and_its_draws_do():
         stuck[count] = posterior.data["sample_stats"]["stuck"].values.mean()
         if not count:
             (finding,) = [one for one in posterior.check() if "no clear minimum" in one.message]
-            assert "leave emulator_draws=0 out" in finding.advice
+            assert "(emulator_draws)" in finding.advice
     assert stuck[0] > 0.5 > 5 * stuck[8]
