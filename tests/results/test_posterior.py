@@ -215,8 +215,8 @@ def test_one_chain_and_few_draws_work():
 
 
 def burn(x, theta):
-    """A little work."""
-    return theta[0] * x + 0 * np.sin(np.arange(5_000.0)).sum()
+    """As much work as pays for another process, on a fast machine as well."""
+    return theta[0] * x + 0 * np.sin(np.arange(200_000.0)).sum()
 
 
 # starting a process may take seconds on a busy machine, and then a slow simulator is pointed out
