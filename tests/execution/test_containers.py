@@ -219,7 +219,10 @@ def test_commands_that_cannot_be_used(tmp_path):
 @pytest.mark.filterwarnings("default")
 def test_a_queue(engine, tmp_path):
     """Jobs of a queue are workers of Dask; processes of this machine stand in for those of a batch system."""
+    answer = signal.getsignal(signal.SIGINT)
     queue = pytest.importorskip("dask_jobqueue.local", reason="dask-jobqueue, in the extra test")
+    # its import makes Ctrl-C end Python, for all tests that come after
+    signal.signal(signal.SIGINT, answer)
     place = {"host": "127.0.0.1", "dashboard_address": None}
     with queue.LocalCluster(cores=1, processes=1, memory="1GB", scheduler_options=place) as cluster:
         cluster.scale(jobs=2)
