@@ -61,6 +61,20 @@ class Box:
     nodes
         Gauss–Legendre nodes a dimension (one input, default 200; two, default 15) or the number of scrambled Sobol
         nodes (more inputs, default 256).
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> oc.Box(0, 1)
+    Box(0, 1)
+    >>> box = oc.Box([0, 10], [1, 30], nodes=3)
+    >>> rule, coarser = box.rules(2)
+    >>> len(rule.nodes), len(coarser.nodes)
+    (9, 4)
+    >>> oc.Box(1, 0)
+    Traceback (most recent call last):
+        ...
+    orthocal.errors.InputError: Box(1, 0) is empty: every upper bound must exceed its lower bound
     """
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, nodes: int | None = None) -> None:
@@ -85,12 +99,31 @@ class Box:
         return "Box({}, {})".format(*(text if "," not in text else f"[{text}]" for text in corners))
 
     def bounds(self, d: int) -> tuple[Array, Array]:
+        """Lower and upper corner, (d,) each.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.Box(0, [1, 5]).bounds(2)
+        (array([0., 0.]), array([1., 5.]))
+        """
         for corner in (self.lower, self.upper):
             if corner.size not in (1, d):
                 raise InputError(f"the box has {corner.size} dimensions but x has {d} inputs")
         return np.broadcast_to(self.lower, d).copy(), np.broadcast_to(self.upper, d).copy()
 
     def check(self, x: Array) -> None:
+        """Raise an error where a row of ``x`` lies outside of the box.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> oc.Box(0, 1).check(np.array([[0.5], [1.5]]))
+        Traceback (most recent call last):
+            ...
+        orthocal.errors.InputError: 1 of 2 rows of x lie outside the domain Box(0, 1), the first is row 1, x
+            = [1.5]: widen the domain or leave these rows out
+        """
         lower, upper = self.bounds(x.shape[1])
         # numbers that were once single precision may miss a corner by rounding
         room = 1e-6 * (upper - lower)
@@ -102,6 +135,17 @@ class Box:
             )
 
     def rules(self, d: int) -> tuple[Rule, Rule | None]:
+        """The quadrature rule for d inputs, and a coarser one to estimate its error.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> rule, coarser = oc.Box(0, 2).rules(1)
+        >>> len(rule.nodes), len(coarser.nodes)
+        (200, 100)
+        >>> print(round(rule.weights @ rule.nodes[:, 0] ** 2, 3))
+        1.333
+        """
         if d <= 2:
             count = self.legendre_nodes(d)
             return self._legendre(d, count), self._legendre(d, (count + 1) // 2)
@@ -111,10 +155,25 @@ class Box:
         return fine, Rule(fine.nodes[:half], np.full(half, 1.0 / half))
 
     def legendre_nodes(self, d: int) -> int:
-        """Gauss–Legendre nodes an input, for one input or two."""
+        """Gauss–Legendre nodes an input, for one input or two.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.Box(0, 1).legendre_nodes(1), oc.Box(0, 1).legendre_nodes(2), oc.Box(0, 1, nodes=30).legendre_nodes(2)
+        (200, 15, 30)
+        """
         return self.nodes or LEGENDRE_NODES[d]
 
     def volumes(self, x: Array) -> Array:
+        """The share of the box nearest to each row of ``x``, (n,); equal rows share theirs.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> oc.Box(0, 1).volumes(np.array([[0.1], [0.3], [0.9], [0.9]]))
+        array([0.2, 0.4, 0.2, 0.2])
+        """
         rows, (place,) = unique_rows(x)
         if x.shape[1] == 1:
             shares = self._cells(rows)
@@ -133,7 +192,15 @@ class Box:
         return Rule(lower + unit * (upper - lower), np.prod(shares, axis=0).ravel())
 
     def sobol(self, d: int, count: int) -> Rule:
-        """Scrambled Sobol nodes: of two counts, the nodes of the smaller begin those of the larger."""
+        """Scrambled Sobol nodes: of two counts, the nodes of the smaller begin those of the larger.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> few, many = oc.Box(0, 1).sobol(3, 8), oc.Box(0, 1).sobol(3, 16)
+        >>> few.nodes.shape, np.array_equal(few.nodes, many.nodes[:8])
+        ((8, 3), True)
+        """
         lower, upper = self.bounds(d)
         # a fixed seed: the rule belongs to the problem, not to the run
         points = qmc.Sobol(d, rng=np.random.default_rng(0)).random_base2(int(np.ceil(np.log2(count))))
@@ -155,10 +222,21 @@ class Box:
 
 
 class Points:
-    """Any measure, given as ``nodes`` (m, d) and non-negative ``weights`` (m,), for instance bins and areas.
+    """Any measure, given by its points, for instance bins and their areas: ∫ h dP_x = sum_r w_r h(x_r).
 
-    The weights are scaled to sum to one; without them all nodes weigh the same. Where inputs are categorical, so are
-    the same columns of the nodes.
+    Parameters
+    ----------
+    nodes
+        (m, d). Where inputs are categorical, so are the same columns of the nodes.
+    weights
+        (m,), not negative; they are scaled to sum to one. Without them all nodes weigh the same.
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> domain = oc.Points([[0.5], [1.5], [3.0]], weights=[1, 1, 2])
+    >>> domain, domain.weights
+    (Points(3 nodes), array([0.25, 0.25, 0.5 ]))
     """
 
     def __init__(self, nodes: ArrayLike, weights: ArrayLike | None = None) -> None:
@@ -177,16 +255,51 @@ class Points:
         return f"Points({len(self.nodes)} nodes)"
 
     def check(self, x: Array) -> None:
+        """Raise an error where ``x`` has not the columns of the nodes.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> oc.Points([[0.5], [1.5]]).check(np.zeros((4, 2)))
+        Traceback (most recent call last):
+            ...
+        orthocal.errors.InputError: the nodes have 1 dimensions but x has 2 inputs
+        """
         if self.nodes.shape[1] != x.shape[1]:
             raise InputError(f"the nodes have {self.nodes.shape[1]} dimensions but x has {x.shape[1]} inputs")
 
     def bounds(self, d: int) -> tuple[Array, Array]:
+        """The smallest and the largest value of each input, (d,) each.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.Points([[0.0, 2.0], [1.0, 5.0]]).bounds(2)
+        (array([0., 2.]), array([1., 5.]))
+        """
         return self.nodes.min(axis=0), self.nodes.max(axis=0)
 
     def rules(self, d: int) -> tuple[Rule, Rule | None]:
+        """The nodes and weights themselves, and no coarser rule.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> rule, coarser = oc.Points([[0.5], [1.5]]).rules(1)
+        >>> rule.weights, coarser
+        (array([0.5, 0.5]), None)
+        """
         return Rule(self.nodes, self.weights), None
 
     def volumes(self, x: Array) -> Array:
+        """The share of the measure nearest to each row of ``x``, (n,); equal rows share theirs.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> oc.Points([[0.0], [1.0], [2.0], [3.0]]).volumes(np.array([[0.2], [2.6]]))
+        array([0.5, 0.5])
+        """
         rows, (place,) = unique_rows(x)
         spread = np.ptp(self.nodes, axis=0)
         scale = np.where(spread > 0, spread, 1.0)

@@ -57,6 +57,27 @@ class Simulator:
         instance by ``jax.vmap``. A number is the largest c. The gradient ``g(x, theta)`` still takes one theta (p,).
     timeout
         Seconds after which a call is ended, in processes; its theta is impossible.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> def decay(x, theta):
+    ...     return theta[0] * np.exp(-theta[1] * x)
+    >>> def gradient(x, theta):
+    ...     shape = np.exp(-theta[1] * x)
+    ...     return np.column_stack([shape, -theta[0] * x * shape])
+    >>> simulator = oc.Simulator(decay, gradient)
+    >>> simulator(np.array([0.0, 1.0]), np.array([2.0, 1.0])).round(2)
+    array([2.  , 0.74])
+    >>> oc.Simulator(decay, step=1e-3).gradient
+    'auto'
+
+    One that takes many theta at a time:
+
+    >>> def batch(x, theta):
+    ...     return theta[:, :1] * np.exp(-theta[:, 1:] * x)
+    >>> oc.Simulator(batch, batched=100)(np.array([0.0, 1.0]), np.ones((5, 2))).shape
+    (5, 2)
     """
 
     def __init__(

@@ -36,6 +36,20 @@ class Labels:
     weights
         Name of a categorical input -> label -> its weight, positive; they are scaled to sum to one. Inputs that are not
         named have labels that weigh the same.
+
+    Examples
+    --------
+    >>> import pandas as pd, orthocal as oc
+    >>> from scipy import stats
+    >>> x = pd.DataFrame({"length": [0.1, 0.4, 0.6, 0.9], "machine": ["old", "new", "old", "new"]})
+    >>> mostly_new = oc.Labels(oc.Box(0, 1, nodes=10), {"machine": {"new": 3, "old": 1}})
+    >>> def simulator(x, theta):
+    ...     return theta[0] * x[:, 0]
+    >>> slope = {"slope": stats.norm(0, 10)}
+    >>> problem = oc.Problem(x, [0.1, 0.4, 0.6, 1.0], simulator, slope, mostly_new, noise_cov=0.01)
+    >>> nodes, weights = problem.rule
+    >>> print(round(weights[nodes[:, 1] == problem.categories["machine"]["new"]].sum(), 3))
+    0.75
     """
 
     def __init__(
@@ -52,7 +66,19 @@ class Labels:
         return f"Labels({self.within!r}, {self.weights!r})"
 
     def of(self, column: LabelColumn) -> Array:
-        """The labels' shares of the measure, in their order."""
+        """The labels' shares of the measure, in their order.
+
+        Examples
+        --------
+        >>> import pandas as pd, orthocal as oc
+        >>> from scipy import stats
+        >>> x = pd.DataFrame({"length": [0.1, 0.4, 0.6, 0.9], "machine": ["old", "new", "old", "new"]})
+        >>> slope = {"slope": stats.norm(0, 10)}
+        >>> y = 2 * x["length"]
+        >>> problem = oc.Problem(x, y, lambda x, theta: theta[0] * x[:, 0], slope, noise_cov=0.01)
+        >>> oc.Labels(weights={"machine": {"new": 3, "old": 1}}).of(problem.data.labels.each[0])
+        array([0.75, 0.25])
+        """
         given = {str(label): weight for label, weight in self.weights.get(column.name, {}).items()}
         if not given:
             return np.full(len(column.labels), 1 / len(column.labels))

@@ -19,6 +19,26 @@ class LowRankNoise:
     """Noise covariance D + L L', D diagonal and L with ``rank`` columns, estimated from the data.
 
     For many outcomes: a full covariance has q (q + 1) / 2 numbers, this one q (rank + 1).
+
+    Parameters
+    ----------
+    rank
+        Number of factors that the outcomes share; 0 for independent outcomes.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> from scipy import stats
+    >>> rng = np.random.default_rng(1)
+    >>> x = np.linspace(0, 1, 200)
+    >>> shared = rng.standard_normal((200, 1))
+    >>> y = x[:, None] + 0.1 * shared + 0.01 * rng.standard_normal((200, 6))
+    >>> def line(x, theta):
+    ...     return np.tile(theta[0] * x[:, None], 6)
+    >>> problem = oc.Problem(x, y, line, {"slope": stats.norm(0, 10)}, noise_cov=oc.LowRankNoise(1))
+    >>> cov = problem.noise.cov
+    >>> bool(cov[0, 1] / cov[0, 0] > 0.9)
+    True
     """
 
     rank: int = 1
@@ -41,6 +61,19 @@ class GroupNoise:
     sample
         Whether each group's covariance is drawn together with theta, around its estimate: so without a bias it grows
         to what the simulator leaves there.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> from scipy import stats
+    >>> rng = np.random.default_rng(1)
+    >>> x, instrument = np.tile(np.linspace(0, 1, 50), 2), np.repeat(["good", "poor"], 50)
+    >>> y = x + np.where(instrument == "good", 0.01, 0.1) * rng.standard_normal(100)
+    >>> slope = {"slope": stats.norm(0, 10)}
+    >>> noise = oc.GroupNoise(instrument)
+    >>> problem = oc.Problem(x, y, lambda x, theta: theta[0] * x, slope, noise_cov=noise)
+    >>> np.sqrt(problem.noise.by_point[[0, -1], 0, 0]).round(2)
+    array([0.01, 0.08])
     """
 
     groups: str | ArrayLike | None = None
@@ -55,6 +88,19 @@ class VaryingNoise:
     ----------
     along
         ``"x"``: with each input; ``"mean"``: with the level of the outcome.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> from scipy import stats
+    >>> rng = np.random.default_rng(1)
+    >>> x = np.linspace(0, 1, 200)
+    >>> y = x + 0.1 * np.exp(-2 * x) * rng.standard_normal(200)
+    >>> slope = {"slope": stats.norm(0, 10)}
+    >>> problem = oc.Problem(x, y, lambda x, theta: theta[0] * x, slope, noise_cov=oc.VaryingNoise())
+    >>> first, last = np.sqrt(problem.noise.by_point[[0, -1], 0, 0])
+    >>> bool(3 < first / last < 15)
+    True
     """
 
     along: Along = "x"
@@ -95,6 +141,21 @@ class CorrelatedNoise:
         Smoothness of ``"matern"``.
     prior
         Of the length that is estimated: a frozen ``scipy.stats`` distribution.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> from scipy import stats
+    >>> t = np.linspace(0, 10, 40)
+    >>> noise = oc.CorrelatedNoise(length=2.0, sd=0.1)
+    >>> rate = {"rate": stats.norm(0, 10)}
+    >>> problem = oc.Problem(t, 3 * t, lambda t, theta: theta[0] * t, rate, noise_cov=noise)
+    >>> problem.theta_tilde.round(2)
+    array([3.])
+    >>> oc.CorrelatedNoise(kind="brownian")
+    Traceback (most recent call last):
+        ...
+    orthocal.errors.InputError: CorrelatedNoise(kind='brownian'): give "ar1" or "matern"
     """
 
     column: str | ArrayLike | None = None
@@ -126,6 +187,14 @@ class CorrelatedNoise:
 
     @property
     def smoothness(self) -> float:
+        """nu of the correlation k: 0.5 for ``"ar1"``.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.CorrelatedNoise().smoothness, oc.CorrelatedNoise(kind="matern", nu=2.5).smoothness
+        (0.5, 2.5)
+        """
         return 0.5 if self.kind == "ar1" else self.nu
 
 

@@ -3,38 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, cast
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array, BoolArray, IntArray
 from ..errors import IdentifiabilityError, InputError
 from ..findings import Findings
 from ..machine.threads import one_blas_thread
-from ..projection import Sensitivity, gram_matrix, sensitivity
 from .arguments import check_emulator, checked_noise, checked_starts, checked_weight, transformed_errors
 from .before_run import before_run
-from .best_fit import Criterion, row_weights
 from .data import Groups, field_data
-from .domain import Domain, Rule
+from .domain import Domain
 from .emulator import check_columns
 from .expected import Planned
 from .given_simulator import Function
-from .gradient_check import gradient_error
-from .input_errors import InputErrors, added_noise, checked_x_err, input_errors
+from .input_errors import checked_x_err
 from .label_domain import Labels, domain_of
 from .labels import Categorical, LabelColumns
+from .linearised import Linearised
 from .merging import Merged, merged_rows, without_rows
-from .minima import Minimum, find_minima, least_squares_minima
 from .noise import Noise
-from .noise_estimate import found_noise
 from .noise_kinds import AskedNoise
 from .outputs import NO_INPUT, OutputFunction, outputs_alone
 from .parameters import Parameters, Priors
 from .parts import outcome_of, subset_of
-from .rule_error import rule_error
 from .simulator import BoundSimulator
 from .transforms import Chosen
 
@@ -42,7 +35,7 @@ from .transforms import Chosen
 STARTS = 32
 
 
-class Problem:
+class Problem(Linearised):
     """Field data, a simulator with its parameters, and where it is judged.
 
         y_i = f(x_i, theta) + b(x_i) + e_i,  e_i ~ N(0, Sigma_F)
@@ -106,6 +99,32 @@ class Problem:
         name -> labels in their order, which may have some that the data do not. The simulator, ``data.x`` and arrays
         have a label as the number that it reads as, where all labels of its input do, and else as its place, 0, 1, ...,
         in the order given, that of pandas' categories, or sorted; ``problem.categories`` has them in order.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> from scipy import stats
+    >>> rng = np.random.default_rng(1)
+    >>> x = rng.random((100, 1))
+    >>> y = 4 * x[:, 0] + x[:, 0] * np.sin(5 * x[:, 0]) + 0.2 * rng.standard_normal(100)
+    >>> def line(x, theta):
+    ...     return theta[0] * x[:, 0]
+    >>> problem = oc.Problem(x, y, line, {"slope": stats.norm(0, 10)}, oc.Box(0, 1))
+    >>> problem.theta_tilde.round(1)
+    array([3.5])
+    >>> np.sqrt(problem.noise.cov).round(1)
+    array([[0.2]])
+
+    Two outcomes with one missing cell, errors that are known, and a constraint:
+
+    >>> y = np.column_stack([np.exp(-x[:, 0]), x[:, 0]])
+    >>> y[3, 1] = np.nan
+    >>> def decay(x, theta):
+    ...     return np.column_stack([np.exp(-theta[0] * x[:, 0]), theta[1] * x[:, 0]])
+    >>> priors = {"rate": stats.uniform(0, 5), "gain": stats.norm(1, 1)}
+    >>> problem = oc.Problem(x, y, decay, priors, noise_cov=[1e-4, 4e-4], constraint="gain < 2")
+    >>> problem.theta_tilde.round(2)
+    array([1., 1.])
     """
 
     def __init__(
@@ -166,133 +185,22 @@ class Problem:
         self._unmerged: Problem | None = None
         self.others_know = False  # of one of several experiments: a parameter may have no effect in it
 
-    @cached_property
-    def noise(self) -> Noise:
-        """The noise, estimated on first use where it is not given, with the errors of the emulator and of x.
-
-        These change neither W nor theta_tilde: the emulator's says nothing about the field data, and for x see above.
-        """
-        own, added = self._own_noise, self._added_noise
-        return own if added is None else own.with_added(added)
-
-    @cached_property
-    def _added_noise(self) -> Array | None:
-        """What the errors of the emulator and of x add to the covariance of each point, (n, q, q)."""
-        if self._emulator is None and self.input_errors is None:
-            return None
-        return added_noise(self.simulator, self._emulator, self.input_errors, self.data.x, self.theta_tilde)
-
-    @cached_property
-    def input_errors(self) -> InputErrors | None:
-        """What the errors of x do to the noise, where there are any."""
-        if self._x_err is None:
-            return None
-        return input_errors(self.simulator, self.data.x, self._x_err, self.domain.bounds(self.data.d), self.theta_tilde)
-
-    @cached_property
-    def _own_noise(self) -> Noise:
-        """The noise of the field data alone."""
-        if isinstance(self._noise_cov, Noise):
-            return self._noise_cov
-        return found_noise(self.data, self.span, self._noise_cov)
-
-    @cached_property
-    def weight(self) -> Array:
-        """W, (q, q)."""
-        if isinstance(self._weight, str):
-            return np.linalg.inv(self._own_noise.cov) if self._weight == "noise-precision" else np.eye(self.data.q)
-        return self._weight
-
-    @cached_property
-    def span(self) -> Array:
-        """Width of the domain in each input, (d,); 1 where labels have none."""
-        lower, upper = self.domain.bounds(self.data.d)
-        span = np.where(upper > lower, upper - lower, 1.0)
-        span[list(self.data.labels.columns)] = 1.0
-        return span
-
-    @property
-    def categories(self) -> dict[str, dict[str, float]]:
-        """Name of each categorical input -> label -> the number that it has in ``data.x``, in the labels' order."""
-        return {one.name: dict(zip(one.labels, one.values, strict=True)) for one in self.data.labels.each}
-
-    @cached_property
-    def minima(self) -> tuple[Minimum, ...]:
-        """The local minima of n loss / noise - 2 log pi that were found, (theta, loss), best first."""
-        # one BLAS thread: the result must not depend on their number
-        with one_blas_thread(), self.simulator.searching():
-            return find_minima(self._criterion, self._starts)
-
-    @cached_property
-    def loss_minima(self) -> tuple[Minimum, ...]:
-        """The minima of the loss alone that the best of ``minima`` lead to: least squares, without the prior."""
-        with one_blas_thread():
-            return least_squares_minima(self._criterion, self.minima)
-
-    @property
-    def rivals(self) -> tuple[float, ...]:
-        """By how much theta_tilde is better than the other minima, at most eight, in standard errors."""
-        return tuple(self._criterion.advantage(self.theta_tilde, one.theta) for one in self.minima[1:9])
-
-    @property
-    def misfit(self) -> float:
-        """The loss of the best fit, in units of what the noise alone would make of it."""
-        added = 0.0 if self._added_noise is None else float(np.trace(self.weight @ self._added_noise.mean(axis=0)))
-        return self.minima[0].loss / (self.data.q * self._loss_noise + added)
-
-    @property
-    def _loss_noise(self) -> float:
-        """What the noise adds to the loss, for each outcome."""
-        return float(np.trace(self.weight @ self._own_noise.cov)) / self.data.q
-
-    @property
-    def _criterion(self) -> Criterion:
-        weights = row_weights(self.weight, self.data.observed, self.volumes)
-        return Criterion.of(self.simulator, self.parameters, self.data.x, self.data.y, weights, self._loss_noise)
-
-    @property
-    def searched(self) -> bool:
-        """Whether ``minima`` are known already."""
-        return "minima" in vars(self)
-
-    @property
-    def theta_tilde(self) -> Array:
-        """The best fit, (p,)."""
-        return self.minima[0].theta
-
-    @cached_property
-    def fit(self) -> Array:
-        """f(x_i, theta_tilde), (n, q)."""
-        return self.simulator.required(self.data.x, self.theta_tilde)
-
-    @cached_property
-    def fit_at_nodes(self) -> Array:
-        """f(x_r, theta_tilde) at the nodes, (m, q)."""
-        return self.simulator.required(self.rule.nodes, self.theta_tilde)
-
-    @cached_property
-    def complete_y(self) -> Array:
-        """y with the best fit's values in the missing cells, (n, q); nothing that follows depends on these."""
-        return np.where(self.data.observed, self.data.y, self.fit)
-
-    @cached_property
-    def rule(self) -> Rule:
-        """Nodes and weights of P_x."""
-        return self.domain.rules(self.data.d)[0]
-
-    @cached_property
-    def volumes(self) -> Array:
-        """Share of P_x nearest to each data point, (n,)."""
-        return self.domain.volumes(self.data.x)
-
-    @cached_property
-    def metric(self) -> Array:
-        """W in whitened coordinates, T^-T W T^-1, (q, q)."""
-        return np.asarray(self.noise.unwhitener.T @ self.weight @ self.noise.unwhitener)
-
     @property
     def merged(self) -> Problem:
-        """The same problem with one row for each distinct x, or itself where none repeats or the noise is sampled."""
+        """The same problem with one row for each distinct x, or itself where none repeats or the noise is sampled.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> from scipy import stats
+        >>> x = np.repeat([0.0, 0.5, 1.0], 4)
+        >>> line = {"a": stats.norm(0, 10)}
+        >>> problem = oc.Problem(x, 2 * x, lambda x, theta: theta[0] * x, line, noise_cov=0.1)
+        >>> problem.data.n, problem.merged.data.n
+        (12, 3)
+        >>> problem.merged.noise.by_point[:, 0, 0].round(3)
+        array([0.025, 0.025, 0.025])
+        """
         rows = merged_rows(self.data, self.noise)
         if rows is None:
             return self
@@ -303,93 +211,86 @@ class Problem:
 
     @property
     def unmerged(self) -> Problem:
-        """The problem whose rows were merged, or itself."""
-        return self if self._unmerged is None else self._unmerged
+        """The problem whose rows were merged, or itself.
 
-    def whiten(self, values: Array) -> Array:
-        """T v for values (..., q)."""
-        return np.asarray(values @ self.noise.whitener.T)
-
-    def unwhiten(self, values: Array) -> Array:
-        """T^-1 v for values (..., q)."""
-        return np.asarray(values @ self.noise.unwhitener.T)
-
-    def whitened_gradient(self, x: Array, theta: Array | None = None) -> Array:
-        """T df/dtheta at theta (p,), or at theta_tilde, (m, q, p)."""
-        gradient = self.simulator.gradient(x, self.theta_tilde if theta is None else theta)
-        return np.asarray(np.einsum("kl,nlp->nkp", self.noise.whitener, gradient))
-
-    def whitened_gradients(self, x: Array, theta: Array) -> Array:
-        """T df/dtheta at each of theta (c, p), (c, m, q, p), by calls that are made together; NaN where there is none.
-
-        It is what ``whitened_gradient`` gives, digit by digit.
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> from scipy import stats
+        >>> x = np.repeat([0.0, 0.5, 1.0], 4)
+        >>> line = {"a": stats.norm(0, 10)}
+        >>> problem = oc.Problem(x, 2 * x, lambda x, theta: theta[0] * x, line, noise_cov=0.1)
+        >>> problem.merged.unmerged is problem
+        True
         """
-        gradients = self.simulator.gradients(x, theta)
-        return np.stack([np.einsum("kl,nlp->nkp", self.noise.whitener, one) for one in gradients])
-
-    @cached_property
-    def gradient_at_data(self) -> Array:
-        return self.whitened_gradient(self.data.x)
-
-    @cached_property
-    def gradient_at_nodes(self) -> Array:
-        return self.whitened_gradient(self.rule.nodes)
-
-    @cached_property
-    def directions(self) -> Sensitivity:
-        """Q over the domain, where parameters may be collinear; an error where one has no effect."""
-        return self._sensitivity(self.gradient_at_nodes, self.rule.weights)
-
-    @property
-    def sensitivity(self) -> Sensitivity:
-        """Q of the functional projection; an error where parameters cannot be told apart."""
-        self.directions.require_told_apart(self.parameters.names)
-        return self.directions
-
-    @cached_property
-    def sensitivity_at_data(self) -> Sensitivity:
-        """The same for the finite projection, on the data points."""
-        found = self._sensitivity(self.gradient_at_data, self.volumes)
-        found.require_told_apart(self.parameters.names)
-        return found
-
-    @cached_property
-    def quadrature_error(self) -> float | None:
-        """Error of Q; None where the user gave the nodes."""
-        return rule_error(self.domain, self.data.d, self.directions.gram, self._gram)
-
-    def _gram(self, rule: Rule) -> Array:
-        return gram_matrix(self.whitened_gradient(rule.nodes), rule.weights, self.metric)
-
-    @cached_property
-    def gradient_error(self) -> float:
-        """How far the gradient at the data and theta_tilde is from differences, NaN where none can be had."""
-        # outputs without inputs have units of their own: one with small numbers must not be lost beside large ones
-        units = self.noise.whitener if self.data.without_inputs else np.eye(self.data.q)
-        return gradient_error(self.simulator, self.data.x, self.theta_tilde, units)
+        return self if self._unmerged is None else self._unmerged
 
     def check(self, method: str = "gp", draws: int = 1000, chains: int = 4, warmup: int = 200) -> Findings:
         """What is to be known before a run: what it will cost, and what speaks against it already.
 
         It costs about 60 + 5 p calls of the simulator, or the search for the best fit where that takes seconds; then
-        the run need not search again. What was not looked at is said. The arguments are those of ``oc.calibrate``.
+        the run need not search again. What was not looked at is said.
+
+        Parameters
+        ----------
+        method, draws, chains, warmup
+            Those of ``oc.calibrate``: the run that is planned. The method is given by its name.
+
+        Returns
+        -------
+        Findings
+            It prints as words, and is true if there is no problem among them.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> from scipy import stats
+        >>> x = np.linspace(0, 1, 20)
+        >>> two = {"a": stats.norm(0, 10), "b": stats.norm(0, 10)}
+        >>> problem = oc.Problem(x, 2 * x, lambda x, theta: (theta[0] + theta[1]) * x, two, noise_cov=0.01)
+        >>> found = problem.check()
+        >>> bool(found), found[0].topic
+        (False, 'parameters')
+        >>> print(found[0].message)
+        their effects on the simulator are collinear: it answers to a combination of them only ...
         """
         with one_blas_thread():
             return before_run(self, Planned(method, draws, chains, warmup))
 
     def outcome(self, k: int) -> Problem:
-        """The same problem with outcome k alone; its noise is that of this problem."""
+        """The same problem with outcome k alone; its noise is that of this problem.
+
+        Parameters
+        ----------
+        k
+            Number of the outcome, from 0.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> example = oc.examples.TWO_OUTCOMES
+        >>> problem = example.problem(*example.simulate(np.random.default_rng(1), 30))
+        >>> problem.data.q, problem.outcome(1).data.outcome_names
+        (2, ('y2',))
+        """
         return outcome_of(self, Problem, k)
 
     def subset(self, rows: IntArray | BoolArray, hidden: BoolArray | None = None) -> Problem:
-        """The same problem with some rows of the data (numbers or a mask): same domain, noise, priors and simulator.
+        """The same problem with some rows of the data: same domain, noise, priors and simulator.
 
-        The cells of outcomes that are ``hidden`` (q,) are missing in all rows.
+        Parameters
+        ----------
+        rows
+            Their numbers, or a mask (n,).
+        hidden
+            Outcomes (q,) whose cells are missing in all rows.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+        >>> problem.subset(problem.data.x[:, 0] < 0.5).data.n
+        16
         """
         return subset_of(self, Problem, rows, hidden)
-
-    def _sensitivity(self, gradient: Array, weights: Array) -> Sensitivity:
-        size = float(np.linalg.norm(self.whiten(self.complete_y))) / np.sqrt(self.data.n)
-        # central differences leave about 1e-10 of a zero gradient
-        floor = 1e-8 * size / self.parameters.spread
-        return sensitivity(gradient, weights, self.metric, self.parameters.names, floor, not self.others_know)
