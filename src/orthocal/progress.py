@@ -15,6 +15,7 @@ Item = TypeVar("Item")
 
 # a context, so that the code in between need not hand the wish down
 _wanted: ContextVar[bool] = ContextVar("progress wanted", default=False)
+_silenced: ContextVar[bool] = ContextVar("progress silenced", default=False)
 
 
 @contextmanager
@@ -25,6 +26,16 @@ def progress_shown(wanted: bool) -> Iterator[None]:
         yield
     finally:
         _wanted.reset(token)
+
+
+@contextmanager
+def silenced(quiet: bool) -> Iterator[None]:
+    """No progress inside this block, whoever asks for it there; or as it was."""
+    token = _silenced.set(quiet or _silenced.get())
+    try:
+        yield
+    finally:
+        _silenced.reset(token)
 
 
 def progress_bar(items: Iterable[Item], label: str) -> Iterable[Item]:
@@ -50,4 +61,4 @@ def announced(message: str) -> Iterator[None]:
 
 
 def _shown() -> bool:
-    return _wanted.get() and sys.stderr.isatty()
+    return _wanted.get() and not _silenced.get() and sys.stderr.isatty()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import KEPT, ConfigError
+from .documents import Json, Quiet, document_asked, give, quietly, say
 from .prints import Prints, prints_left_out
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ def simulate(
         bool, typer.Option("--accept-changed", help="Go on though the simulator's code has changed.")
     ] = False,
     prints: Prints = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run the simulator at every point of a design.
 
@@ -44,7 +47,7 @@ def simulate(
         # what is given here replaces both: one of them alone decides where the runs are made
         settings.update(jobs=jobs, cluster=cluster)
     if not status:
-        with prints_left_out(prints):
+        with quietly(), prints_left_out(prints):
             _run(settings, retry, accept_changed)
     _conclude(settings, export, show=status)
 
@@ -75,26 +78,37 @@ def _conclude(settings: dict[str, Any], export: Path | None, show: bool) -> None
 
     planned = len(settings["design"]) * settings["replicates"]
     if show and not settings["store"].is_file():
-        typer.echo(f"done 0, failed 0, missing {planned}: nothing has been run yet")
+        say(f"done 0, failed 0, missing {planned}: nothing has been run yet")
+        give({"done": 0, "failed": 0, "missing": planned, "errors": [], "files": {}})
         return
     with RunStore(settings["store"]) as store:
-        found = store.status()
+        status = store.status()
         # the design may have grown since the store was last written
-        missing = max(0, planned - found.done - found.failed)
-        typer.echo(_in_words(found._replace(missing=missing)))
+        found = status._replace(missing=max(0, planned - status.done - status.failed))
+        say(_in_words(found))
+        files: dict[str, Path] = {"store": settings["store"]}
         if export is not None and not found.done:
             typer.echo("no run has gone well yet: nothing is exported", err=True)
         elif export is not None:
             names = campaign_outcome_names(settings["simulator"], settings["outcome_names"])
-            typer.echo(f"Runs: {store.table(names, settings['units']).save(export)}")
-    if found.failed:
-        for number, error in found.errors[:MOST_LISTED]:
-            typer.echo(f"  run {number}: {_one_line(error)}", err=not show)
-        if found.failed > MOST_LISTED:
-            typer.echo(f"  and {found.failed - MOST_LISTED} more, in {settings['store']}", err=not show)
-        if not show:
-            typer.echo("error: some runs failed; try them again with --retry", err=True)
-            raise typer.Exit(1)
+            files["runs"] = store.table(names, settings["units"]).save(export)
+            say(f"Runs: {files['runs']}")
+    errors = [{"run": number, "error": error} for number, error in found.errors]
+    give({**found._asdict(), "errors": errors, "files": files})
+    _list_failures(found, settings["store"], show)
+
+
+def _list_failures(found: Status, store: Path, show: bool) -> None:
+    """Failed runs one by one; of a campaign, and not of --status, they are an error."""
+    if not found.failed:
+        return
+    for number, error in found.errors[:MOST_LISTED]:
+        typer.echo(f"  run {number}: {_one_line(error)}", err=not show or document_asked())
+    if found.failed > MOST_LISTED:
+        typer.echo(f"  and {found.failed - MOST_LISTED} more, in {store}", err=not show or document_asked())
+    if not show:
+        typer.echo("error: some runs failed; try them again with --retry", err=True)
+        raise typer.Exit(1)
 
 
 def _one_line(error: str) -> str:

@@ -12,11 +12,14 @@ from ..galaxy.command import galaxy
 from ..studies.command import study
 from .campaigns import simulate
 from .checkpoints import Kept, Restart, began, checkpoint_at, ended_in_words
-from .checks import Check, look_before
+from .checks import Check, check, check_before
 from .emulators import emulate
 from .experiments import compared_experiments
+from .fits import provenance
 from .options import listed
 from .outputs import LEAST_PAGE, Outputs, made_folder, outputs_in, result_size
+from .planning import next_runs
+from .predictions import predict
 from .prints import Prints, prints_left_out
 from .serving import serve
 
@@ -36,6 +39,9 @@ app.command()(simulate)
 app.command()(emulate)
 app.command()(serve)
 app.command()(study)
+app.command()(predict)
+app.command("next-runs")(next_runs)
+app.command()(check)
 app.add_typer(galaxy, name="galaxy")
 
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the results.")]
@@ -73,7 +79,7 @@ def run(
     prints: Prints = False,
     checkpoint: Kept = True,
     restart: Restart = False,
-    check: Check = False,
+    only_check: Check = False,
 ) -> None:
     """Calibrate the problem that a TOML file describes.
 
@@ -88,11 +94,8 @@ def run(
     if "/" in config.output.name or config.output.name in ("", ".", ".."):
         raise ConfigError(f"output.name {config.output.name!r}: give a file name without ending and without folders")
     method, sampling = build_method(config.method, config.loss), config.sampling
-    if check:
-        with prints_left_out(prints):
-            found = look_before(build_any(config, problem_file), config.method.name, sampling)
-        typer.echo(str(found))
-        raise typer.Exit(0 if found else 1)
+    if only_check:
+        check_before(config, problem_file, prints)
     folder, name = out or problem_file.parent / config.output.folder, config.output.name
     with (
         prints_left_out(prints),
@@ -114,7 +117,7 @@ def run(
             emulator_draws=sampling.emulator_draws,
         )
         posterior.data.attrs["title"] = config.output.title or f"Calibration of {problem_file.name}"
-        posterior.data.attrs["problem_file"] = problem_file.name
+        posterior.data.attrs |= provenance(problem_file, folder, [])
         written = _written(posterior, outputs, name)
         if where is not None and outputs.complete:
             where.path.unlink(missing_ok=True)

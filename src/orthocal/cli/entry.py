@@ -40,7 +40,9 @@ def _code_of_run() -> int:
 
             # loading it takes a while
             from .commands import app
+            from .documents import speak_plainly
 
+            speak_plainly()
             app()
         except SystemExit as ended:
             # Typer makes this of an interrupt that no command has answered
@@ -127,5 +129,8 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object, *
 
 
 def _say(message: str, code: int = 1) -> int:
+    from .documents import give_error
+
+    give_error(message)
     print(f"error: {message}", file=sys.stderr, flush=True)
     return code

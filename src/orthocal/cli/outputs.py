@@ -110,6 +110,13 @@ def made_folder(path: Path) -> Path:
     return path
 
 
+def refuse_inputs(path: Path, inputs: Iterable[Path]) -> None:
+    """An error where a table would replace a file that is read, or cannot be written at all."""
+    _check_name(path, inputs)
+    if not path.parent.is_dir():
+        raise ConfigError(f"cannot write {path}: the folder {path.parent} does not exist")
+
+
 def _check_name(path: Path, inputs: Iterable[Path]) -> None:
     try:
         path.lstat()

@@ -46,6 +46,7 @@ class DesignSection(TableSection):
     seed: int = 0
     bounds: dict[str, tuple[float, float]] = Field(default_factory=dict)
     file: str | None = None
+    more: str | None = None
     replicates: int = Field(default=1, ge=1)
 
 
@@ -126,10 +127,19 @@ def _simulator(config: CampaignFile, folder: Path, x: pd.DataFrame) -> FileFunct
 
 
 def _design(config: CampaignFile, folder: Path) -> pd.DataFrame:
+    """The runs of a design or of a table, and below them those of ``more``, which came later."""
+    first, more = _first_design(config, folder), config.design.more
+    if more is None:
+        return first
+    later = read_columns(folder / more, list(first.columns), config.design)
+    return pd.concat([first, later], ignore_index=True)
+
+
+def _first_design(config: CampaignFile, folder: Path) -> pd.DataFrame:
     section, priors = config.design, priors_of(config.parameters)
     if section.file is not None:
-        if section.model_fields_set - {"file", "replicates", *DIALECT_KEYS}:
-            raise ConfigError("[design] with a file takes no other key but separator, decimal and replicates")
+        if section.model_fields_set - {"file", "more", "replicates", *DIALECT_KEYS}:
+            raise ConfigError("[design] with a file takes no other key but more, separator, decimal and replicates")
         return read_columns(folder / section.file, names_of(priors), section)
     if section.n is None:
         raise ConfigError("[design] needs n, the number of runs, or a file")

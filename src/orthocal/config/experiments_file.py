@@ -6,7 +6,7 @@ Each experiment is the problem of the whole file with its own sections put over 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from ..errors import ConfigError
 from ..experiments import Experiments, Pooled
 from ..problem.problem import Problem
 from ..sections import Names, Section, checked_sections, read_toml
+from .changes import with_changes
 from .priors import priors_of
 from .problem_file import (
     CompareSection,
@@ -67,9 +68,9 @@ def is_of_experiments(content: Mapping[str, Any]) -> bool:
     return "experiments" in content or (isinstance(data, Mapping) and "experiment" in data)
 
 
-def read_any_file(path: str | Path) -> ProblemFile | ExperimentsFile:
-    """Read and check a problem file, of one problem or of several experiments."""
-    content = read_toml(path)
+def read_any_file(path: str | Path, changes: Iterable[str] = ()) -> ProblemFile | ExperimentsFile:
+    """Read and check a problem file, of one problem or of several experiments, with ``changes``, each ``key=value``."""
+    content = with_changes(read_toml(path), changes)
     if is_of_experiments(content):
         return checked_sections(ExperimentsFile, content, path)
     return checked_sections(ProblemFile, content, path)

@@ -198,7 +198,9 @@ def build_problem(config: ProblemFile, folder: Path) -> Problem:
 def build_simulator(config: ProblemFile, folder: Path) -> Simulator | Emulator | UMBridge:
     """The simulator alone."""
     table = read_table(folder / config.data.file, config.data)
-    x = None if config.data.x is None else columns_of(table, config.data.x)
+    if config.data.experiment is not None and config.data.label is not None:
+        table = rows_where(table, config.data.experiment, config.data.label)
+    x = None if config.data.x is None else inputs_of(table, config.data.x, config.data.categorical or [])
     return _simulator(config, folder, names_of(priors_of(config.parameters)), x, _settings(config, table))
 
 

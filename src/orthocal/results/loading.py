@@ -43,11 +43,11 @@ def load(
         return _together(data, simulator, bias)
     if isinstance(simulator, Mapping):
         raise InputError("the file has one experiment: give its simulator, a function")
-    return _posterior(data, record, simulator, bias)
+    return with_simulator(data, record, simulator, bias)
 
 
-def _posterior(
-    data: xr.DataTree, record: Record, simulator: Function | OutputFunction | None, bias: BiasPrior | None
+def with_simulator(
+    data: xr.DataTree, record: Record, simulator: Function | OutputFunction | None, bias: BiasPrior | None = None
 ) -> Posterior:
     """The posterior of a tree that was loaded."""
     if simulator is None:
@@ -68,5 +68,5 @@ def _together(
         raise InputError(f"there is no experiment {', '.join(unknown)} in the file: there are {', '.join(names)}")
     own = {name: tree_of(data, name) for name in names}
     return TogetherPosterior(
-        data, {name: _posterior(tree, Record(tree), given.get(name), bias) for name, tree in own.items()}
+        data, {name: with_simulator(tree, Record(tree), given.get(name), bias) for name, tree in own.items()}
     )

@@ -174,10 +174,14 @@ class Posterior:
         # one BLAS thread: the last digits must not depend on their number
         with progress_shown(True), one_blas_thread():
             predicted = self._predictor(inputs, self._kept(draws), self.generator(seed), native)
-        for words in (distances(self.record, inputs).words, self._predictor.outside_runs(inputs)) if warn else ():
-            if words is not None:
-                warnings.warn(words, OrthocalWarning, stacklevel=2)
+        for words in self.remarks_at(inputs) if warn else ():
+            warnings.warn(words, OrthocalWarning, stacklevel=2)
         return predicted
+
+    def remarks_at(self, x_new: Array) -> list[str]:
+        """What is to be said of predictions at x_new (m, d): far from the data, or from the points of the runs."""
+        words = (distances(self.record, x_new).words, self._predictor.outside_runs(x_new))
+        return [one for one in words if one is not None]
 
     @property
     def has_simulator(self) -> bool:
@@ -187,6 +191,10 @@ class Posterior:
     def predict_draws(self, x_new: Array, keep: IntArray, seed: int | None = None) -> xr.Dataset:
         """Predictions at x_new (m, d) for the draws numbered ``keep`` of every chain, as those of ``predict``."""
         return self._predictor(x_new, keep, self.generator(seed))
+
+    def model_at(self, x: Array, theta: Array) -> Array:
+        """The simulator at x (m, d) and theta (p,), on the scale of the noise, (m, q)."""
+        return self._predictor.simulator.required(x, theta)
 
     @property
     def log_likelihood(self) -> xr.Dataset:
