@@ -34,7 +34,7 @@ def main() -> None:
         measured(model, "gp", 0), measured(model, "pgp", 0)
         rows = [(*measured(model, "gp", seed), *measured(model, "pgp", seed)) for seed in range(REPEATS)]
         a, b, c, d, e, f = np.median(rows, axis=0)
-        line = f"{model.name:32} {a:6.2f} {b / a:7.0f} {c:6.2f} | {d:6.2f} {e / d:7.0f} {f:6.2f}"
+        line = f"{model.title:32} {a:6.2f} {b / a:7.0f} {c:6.2f} | {d:6.2f} {e / d:7.0f} {f:6.2f}"
         print(f"{line} | {(b / a) / (e / d):.2f}x", flush=True)
 
 

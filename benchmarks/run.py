@@ -58,7 +58,7 @@ def main() -> None:
         rows = [(*ours(model, seed), *peer(model, seed)) for seed in range(REPEATS)]
         a, b, c, d = np.median(rows, axis=0)
         ratios = f"{c / a:4.1f}x {(b / a) / (d / c):5.0f}x"
-        print(f"{model.name:8} {a:8.2f} {b:6.0f} {b / a:8.0f} | {c:8.2f} {d:6.0f} {d / c:8.0f} | {ratios}", flush=True)
+        print(f"{model.title:8} {a:8.2f} {b:6.0f} {b / a:8.0f} | {c:8.2f} {d:6.0f} {d / c:8.0f} | {ratios}", flush=True)
 
 
 #: module and function of each; a package that one needs and that is not there stops that one alone

@@ -49,7 +49,7 @@ def _projected(key: str) -> oc.methods.Method:
 
 
 def _study(name: str, model: Example) -> Study:
-    return Study(name, model.name, model, _columns(identity=model.q > 1), draws=DRAWS)
+    return Study(name, model.title, model, _columns(identity=model.q > 1), draws=DRAWS)
 
 
 JOINT_STUDIES = {
