@@ -6,7 +6,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 # worksteal: tests of one file mostly run in one process, which makes their fixtures and compiled code once
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: help venv locked lock demo test test-slow test-min test-pythons test-mutations bench lint clean
+.PHONY: help venv locked lock demo test test-slow test-min test-pythons test-mutations bench lint docs clean
 
 help:
 	@echo "make demo          calibrate the built-in example and write a report into demo/"
@@ -15,6 +15,7 @@ help:
 	@echo "make test-min      the fast test suite without extras, in .venv-min"
 	@echo "make test-pythons  the fast test suite on every python3.x from 3.11 that is installed, in .venv-3.x"
 	@echo "make test-mutations  whether the fast tests notice errors in the numerical core, one line each"
+	@echo "make docs          the documentation site, notebooks and gallery executed, into site/"
 	@echo "make bench         speed, side by side with peers"
 	@echo "make lint          ruff, mypy --strict and import-linter: style, types, layers"
 	@echo "make venv          only make .venv, with everything the tests need"
@@ -79,6 +80,17 @@ test-mutations: .venv/ready-dev
 bench: .venv/ready-bench
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
+.venv/ready-docs: .venv/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+# Warnings are errors. What is executed is kept in build/docs, for as long as the package does not change; site/ is the
+# last build that was whole.
+docs: .venv/ready-docs
+	$(ONE_THREAD) $(BIN)/python -m sphinx -b html -W --keep-going -j auto -d build/docs/doctrees docs build/docs/html
+	$(BIN)/python docs/_ext/check_site.py build/docs/html
+	rm -rf site && cp -r build/docs/html site
+
 lint: .venv/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -86,4 +98,4 @@ lint: .venv/ready-dev
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf .venv .venv-* demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .venv-* demo build dist site docs/generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
