@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, field_validator
 
@@ -89,7 +89,7 @@ def checked_sections(kind: type[Kind], content: Mapping[str, Any], source: str |
     try:
         return kind.model_validate(content)
     except ValidationError as error:
-        wrong = sorted({shortened(_in_words(one)) for one in error.errors()})
+        wrong = sorted({shortened(_in_words(one, kind)) for one in error.errors()})
         more = f"; and {len(wrong) - MOST_SAID} more" if len(wrong) > MOST_SAID else ""
         raise ConfigError(f"{source}: " + "; ".join(wrong[:MOST_SAID]) + more) from None
 
@@ -107,14 +107,27 @@ def _truths(value: object) -> Iterator[bool]:
     yield isinstance(value, bool)
 
 
-def _in_words(error: ErrorDetails) -> str:
-    """One pydantic error in our words."""
+def _in_words(error: ErrorDetails, kind: type[Section]) -> str:
+    """One pydantic error in our words; ``kind`` is the whole file."""
     # which of several types was tried is no part of the place
     place = ".".join(str(part) for part in error["loc"] if not str(part).startswith(("list", "literal", "float")))
     if error["type"] == "extra_forbidden":
-        return f"unknown key {place!r}"
+        known = _known_keys(kind, error["loc"])
+        return f"unknown key {place!r}" + (f", there are {', '.join(known)}" if known else "")
     if error["type"] == "missing":
         return f"missing key {place!r}"
     if error["type"] == "value_error":
         return f"{place}: {error['ctx']['error']}"
     return f"{place}: {error['msg'][0].lower()}{error['msg'][1:]}"
+
+
+def _known_keys(kind: type[Section], place: tuple[int | str, ...]) -> list[str]:
+    """The keys of the table that a key stands in; none where that is no section."""
+    for part in place[:-1]:
+        field = kind.model_fields.get(str(part))
+        kinds = () if field is None else (field.annotation, *get_args(field.annotation))
+        below = [one for one in kinds if isinstance(one, type) and issubclass(one, Section)]
+        if not below:
+            return []
+        kind = below[0]
+    return list(kind.model_fields)

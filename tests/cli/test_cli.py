@@ -13,6 +13,7 @@ import orthocal as oc
 from orthocal.cli import main
 from orthocal.cli.demo import PROBLEM, SIMULATOR
 
+FILES = ("fit.nc", "fit.html", "fit-parameters.csv", "fit-predictions.csv")
 FIELD = "x,y\n" + "\n".join(f"{i / 29},{3 * i / 29 + 0.1 * (-1) ** i}" for i in range(30)) + "\n"
 
 
@@ -74,7 +75,7 @@ def test_demo_and_then_its_files(tmp_path, orthocal):
     assert "3.5653" in run.stdout
     assert run.stderr == ""
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"fit.nc", "fit.html", "problem.toml", "simulator.py", "field.csv"}
+    assert names == {*FILES, "problem.toml", "simulator.py", "field.csv"}
     again = orthocal("run", "out/problem.toml", "--out", "again", folder=tmp_path)
     assert again.returncode == 0, again.stderr
     first, second = (oc.load(tmp_path / name / "fit.nc") for name in ("out", "again"))

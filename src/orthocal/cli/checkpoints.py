@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import FileError
+from ..errors import ConfigError, FileError
 from .streams import ENDED
 
 if TYPE_CHECKING:
@@ -41,8 +41,27 @@ def checkpoint_at(path: Path, kept: bool, restart: bool, command: str, **options
 
     if restart:
         path.unlink(missing_ok=True)
+    elif kept and path.is_file():
+        _refuse_other_settings(path, list(options.get("settings") or []))
     files = {name: str(value.resolve()) for name, value in options.items() if isinstance(value, Path)}
     return Checkpoint(path, AFTER, json.dumps({"command": command, **options, **files})) if kept else None
+
+
+def _refuse_other_settings(path: Path, settings: list[str]) -> None:
+    """A checkpoint goes on with the settings that it was begun with, and with no others."""
+    from ..execution.checkpoint_file import origin_of
+
+    try:
+        begun = origin_of(path).get("settings") or []
+    except FileError:
+        # whoever opens it for the work says what is wrong with it
+        return
+    if begun != settings:
+        there, here = (", ".join(one) or "those of the file" for one in (begun, settings))
+        raise ConfigError(
+            f"{path} was begun with other settings, {there}, and this command has {here}: orthocal resume {path} goes "
+            "on with the first, --restart begins again"
+        )
 
 
 @contextmanager

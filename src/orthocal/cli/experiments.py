@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from ..errors import ConfigError
 from .checkpoints import checkpoint_at, ended_in_words
+from .documents import give, say
+from .fits import provenance
 from .outputs import LEAST_PAGE, outputs_in
 from .prints import prints_left_out
 
@@ -48,7 +48,7 @@ def compared_experiments(
             seed=sampling.seed,
             warmup=sampling.warmup,
         )
-        comparison.together.data.attrs["problem_file"] = path.name
+        comparison.together.data.attrs |= provenance(path, folder, given["settings"])
 
         def tables(folder: Path) -> str:
             for name, table in zip(TABLES, (comparison.disagreements(), comparison.predictions), strict=True):
@@ -60,5 +60,12 @@ def compared_experiments(
         page = outputs.written(lambda folder: comparison.report(folder / "compare.html", title))
         if where is not None and outputs.complete:
             where.path.unlink(missing_ok=True)
-    typer.echo(f"\n{comparison}\n\nTables: {written}\nReport: {page}")
+    say(f"\n{comparison}\n\nTables: {written}\nReport: {page}")
+    give(
+        {
+            "disagreements": comparison.disagreements().reset_index(),
+            "predictions": comparison.predictions.reset_index(),
+            "files": {"tables": str(written).split(", "), "report": str(page)},
+        }
+    )
     outputs.conclude()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,8 @@ def settings_of(record: Record) -> Iterator[tuple[str, str]]:
     for k, (minimum, loss) in enumerate(zip(record.constant("minima"), record.constant("minima_loss"), strict=True)):
         theta = ", ".join(f"{value:.6g}" for value in minimum)
         yield f"minimum {k + 1}", f"({theta}), loss {loss:.6g}"
+    for change in json.loads(record.data.attrs.get("changed_settings", "[]")):
+        yield "changed by the command", str(change)
     yield "chains, draws, warm-up", f"{record.chains} x {record.draws}, {record.warmup}"
     yield "seed", str(record.seed)
     yield "gradient", notes.gradient_kind

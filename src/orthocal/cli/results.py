@@ -1,0 +1,113 @@
+"""A calibration of the command line: made, written in every form, and shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from .documents import fit_document, give, say
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..config.problem_file import SamplingSection
+    from ..execution.checkpoint_file import Checkpoint
+    from ..experiments import Experiments
+    from ..methods import Method
+    from ..problem.problem import Problem
+    from ..results.posterior import Posterior
+    from .outputs import Outputs
+
+#: rows of predictions at the data that are written without being asked for
+MOST_ROWS = 20_000
+#: what is written, and the words for it
+KINDS = {
+    "result": ("{}.nc", "Result"),
+    "report": ("{}.html", "Report"),
+    "parameters": ("{}-parameters.csv", "Parameters"),
+    "predictions": ("{}-predictions.csv", "Predictions at the data"),
+}
+
+
+def result_names(name: str) -> list[str]:
+    """The files of a fit of this name."""
+    return [pattern.format(name) for pattern, _ in KINDS.values()]
+
+
+def calibrated(
+    problem: Problem | Experiments, method: Method, sampling: SamplingSection, where: Checkpoint | None
+) -> Posterior:
+    """The posterior of a problem with the settings of its file, kept in a checkpoint on the way."""
+    from ..calibration import calibrate
+
+    return calibrate(
+        problem,
+        method,
+        draws=sampling.draws,
+        chains=sampling.chains,
+        seed=sampling.seed,
+        warmup=sampling.warmup,
+        checkpoint=where,
+        keep_mb=sampling.keep_mb,
+        emulator_draws=sampling.emulator_draws,
+    )
+
+
+def write_fit(posterior: Posterior, outputs: Outputs, name: str) -> dict[str, Path | str]:
+    """Result, report and tables of a fit, and where they are: what is on disk outlasts a terminal that has gone."""
+    result, page, parameters, predictions = result_names(name)
+    files = {
+        "result": outputs.written(lambda folder: posterior.save(folder / result)),
+        "report": outputs.written(lambda folder: posterior.report(folder / page)),
+        "parameters": outputs.written(lambda folder: _written(_parameters(posterior), folder / parameters)),
+    }
+    table = _predictions(posterior)
+    if table is None:
+        typer.echo(f"note: no {predictions}: more than {MOST_ROWS} rows; orthocal predict {result} writes it", err=True)
+        return files
+    return {**files, "predictions": outputs.written(lambda folder: _written(table, folder / predictions))}
+
+
+def show_fit(posterior: Posterior, files: dict[str, Path | str]) -> None:
+    """The summary, the findings, and where the files are."""
+    from ..pages.tables import summary_text
+
+    found = posterior.check()
+    say("\n" + summary_text(posterior.summary()) + "\n")
+    say(f"{found}\n")
+    say("\n".join(f"{KINDS[kind][1]}: {file}" for kind, file in files.items()))
+    give(fit_document(posterior, found, files))
+
+
+def _parameters(posterior: Posterior) -> pd.DataFrame:
+    """One row a parameter, with the names of columns that predictions have."""
+    table = posterior.summary()
+    lower, upper = (column for column in table.columns if str(column).startswith("eti"))
+    return table.rename(columns={lower: "lower", upper: "upper"}).rename_axis("parameter").reset_index()
+
+
+def _predictions(posterior: Posterior) -> pd.DataFrame | None:
+    """Predictions at the data, of several experiments one below the other; None where that would be too long."""
+    import pandas as pd
+
+    from ..results.predicted_table import data_table, predicted_table
+    from ..results.together import TogetherPosterior
+
+    several = isinstance(posterior, TogetherPosterior)
+    parts = posterior.experiments if isinstance(posterior, TogetherPosterior) else {"": posterior}
+    if sum(len(one.record.x) for one in parts.values()) > MOST_ROWS:
+        return None
+    tables = {name: data_table(one, predicted_table(one)) for name, one in parts.items()}
+    if not several:
+        return tables[""]
+    return pd.concat(tables, names=["experiment"]).reset_index("experiment")
+
+
+def _written(table: pd.DataFrame, path: Path) -> Path:
+    from ..files import whole_file
+
+    with whole_file(path) as draft:
+        table.to_csv(draft, index=False, float_format="%.10g")
+    return path
