@@ -22,7 +22,7 @@ FIN_SEED = 17
 def overview(posterior: oc.Posterior) -> Figure:
     """Three panels: the model alone, model + bias, and the posterior of theta with and without a free bias."""
     curves = posterior.curves
-    x, y = posterior.data["constant_data"]["x"].values[:, 0], posterior.data["observed_data"]["y"].values[:, 0]
+    x, y = posterior.data["constant_data"]["x"].values[:, 0], posterior.data["observed_data"]["y"].values
     grid = curves["x"].values
     figure = Figure(figsize=(10.5, 3.2), layout="constrained")
     left, middle, right = figure.subplots(1, 3)

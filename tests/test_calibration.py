@@ -24,7 +24,7 @@ import hashlib, numpy as np, orthocal as oc
 from orthocal.examples import MODEL2
 x, y = MODEL2.simulate(np.random.default_rng(0), n=300)
 posterior = oc.calibrate(MODEL2.problem(x, y), draws=20, warmup=25, seed=3)
-print(hashlib.sha256(posterior.theta.tobytes() + posterior.data["posterior"]["bias"].values.tobytes()).hexdigest())
+print(hashlib.sha256(posterior.theta.tobytes() + posterior.data["bias"]["bias"].values.tobytes()).hexdigest())
 """
 
 
@@ -73,7 +73,7 @@ def test_replicated_x_simply_work(projection):
     noise_sd = np.sqrt(posterior.data["constant_data"]["noise_cov"].item())
     # 45 degrees of freedom: a relative error of 0.105; four of them are allowed
     assert noise_sd == pytest.approx(0.2, rel=0.42)
-    bias = posterior.data["posterior"]["bias"].values
+    bias = posterior.data["bias"]["bias"].values
     np.testing.assert_array_equal(bias[:, :, 0], bias[:, :, 1])
 
 
@@ -104,7 +104,7 @@ def test_two_outcomes_with_a_known_covariance_run():
         posterior = oc.calibrate(problem, oc.methods.Projected(GP, projection), **QUICK)
         assert largest_error(posterior) < 1e-10
         predicted = posterior.predict(x)
-        np.testing.assert_allclose(predicted["bias"], posterior.data["posterior"]["bias"], atol=1e-5)
+        np.testing.assert_allclose(predicted["bias"], posterior.data["bias"]["bias"], atol=1e-5)
 
 
 CASES = {

@@ -126,7 +126,7 @@ def test_few_replicates_are_a_problem():
 
 def test_leave_one_out_is_by_observation(posterior):
     assert posterior.log_likelihood["y"].shape == (2, 100, 5)
-    model, bias = (posterior.data["posterior"][name].values for name in ("model", "bias"))
+    model, bias = (posterior.record.at_data(name) for name in ("model", "bias"))
     left = (observed().to_numpy() - model - bias)[:, :, 0][..., [0, 1, 2, 4, 5]]
     expected = stats.norm.logpdf(left, scale=SD[[0, 1, 2, 4, 5]])
     np.testing.assert_allclose(posterior.log_likelihood["y"].values, expected)
@@ -136,7 +136,7 @@ def test_leave_one_out_is_by_observation(posterior):
 def test_the_likelihood_of_correlated_outputs_is_given_the_others():
     cov = np.outer(SD, SD) * (0.5 + 0.5 * np.eye(6))
     made = oc.calibrate(problem(y_err=None, noise_cov=cov), **RUN)
-    left = (made.record.y - made.record.values("posterior", "model") - made.record.values("posterior", "bias"))[0, 0, 0]
+    left = (made.record.y - made.record.at_data("model") - made.record.at_data("bias"))[0, 0, 0]
     seen = [0, 1, 2, 4, 5]
     others = [1, 2, 4, 5]
     slope = np.linalg.solve(cov[np.ix_(others, others)], cov[others, 0])

@@ -58,7 +58,7 @@ def test_they_help_more_than_runs_spread_evenly(posterior, runs):
     """The best fit with four more runs, beside four points of the design: nearer to that of the simulator itself."""
     exact = oc.Problem(
         posterior.data["constant_data"]["x"].values,
-        posterior.data["observed_data"]["y"].values[:, 0],
+        posterior.data["observed_data"]["y"].values,
         simulate,
         PRIORS,
         oc.Box(0, 1),

@@ -128,9 +128,9 @@ def test_coupled_outcomes_drawn_one_after_the_other_have_the_joint_law(monkeypat
     assert abs(joint.theta.mean() - turns.theta.mean()) < 5 * error
     assert abs(joint.theta.std() - turns.theta.std()) < 5 * error
     for moment in ("mean", "std"):
-        one, other = (getattr(p.data["posterior"]["bias"], moment)(("chain", "draw")).values for p in (joint, turns))
+        one, other = (getattr(p.data["bias"]["bias"], moment)(("chain", "draw")).values for p in (joint, turns))
         # the draws of the bias are correlated: about 1000 effective ones, 120 numbers
-        scale = joint.data["posterior"]["bias"].std(("chain", "draw")).values
+        scale = joint.data["bias"]["bias"].std(("chain", "draw")).values
         assert np.max(np.abs(one - other) / scale) < 5 * np.sqrt(2 / 1000)
 
 
@@ -195,7 +195,7 @@ def test_a_row_without_observation_gets_a_prediction():
     posterior = short_run(MODEL1.problem(x, y))
     mean = posterior.predict()["mean"].mean(("chain", "draw")).values[10, 0]
     assert abs(mean - MODEL1.truth(x[10:11])[0]) < 0.3
-    assert np.isnan(posterior.data["observed_data"]["y"].values[10, 0])
+    assert np.isnan(posterior.record.native_y[10, 0])
 
 
 @pytest.mark.parametrize("noise", ["known", "estimate", "sample", "errors"])

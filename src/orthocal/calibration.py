@@ -34,7 +34,7 @@ from .progress import progress_shown
 from .results import record
 from .results.emulator_notes import asked_draws, emulator_seed
 from .results.labelled import labelled
-from .results.likelihood import MOST_KEPT, has_likelihood
+from .results.likelihood import few_enough
 from .results.noted import noted
 from .results.notes import Notes
 from .results.posterior import Posterior
@@ -132,7 +132,7 @@ class _Run:
         _say_what_is_odd(notes)
         more: Callable[[int], Posterior] = partial(replace(self, seed=entropy).posterior, known=keeper)
         posterior = Posterior(tree, problem.simulator, drawn.samplers, more=more)
-        if has_likelihood(posterior.record) and drawn.model.size <= MOST_KEPT:
+        if few_enough(posterior.record):
             _ = posterior.log_likelihood
         return posterior
 

@@ -35,15 +35,15 @@ def calibrated(method, x, truth, noise_sd, noise_cov, prior_sd=10.0, domain=None
     y = truth + noise_sd * np.random.default_rng(0).standard_normal(len(x))
     problem = oc.Problem(x, y, line, {"t": stats.norm(0, prior_sd)}, domain or oc.Box(0, 1), noise_cov=noise_cov)
     posterior = oc.calibrate(problem, method, **RUN)
-    drawn = posterior.data["posterior"].to_dataset()
-    for name in ("t", "model", "bias"):
-        assert np.isfinite(drawn[name].values).all()
+    drawn = posterior.predict()
+    for values in (posterior.theta, drawn["model"].values, drawn["bias"].values):
+        assert np.isfinite(values).all()
     assert largest_error(posterior) < 1e-10
     return posterior, (drawn["model"] + drawn["bias"]).mean(("chain", "draw")).values[:, 0]
 
 
 def stored(posterior):
-    return posterior.data["posterior"]["bias"].values
+    return posterior.data["bias"]["bias"].values
 
 
 def rms(values):
@@ -140,7 +140,7 @@ def test_scatter_far_above_the_given_noise(method):
     truth = 2 * x[:, 0] + 1e6 * np.sin(5 * x[:, 0])
     posterior, fit = calibrated(method, x, truth, 2e5, 0.04, prior_sd=1e7)
     assert abs(posterior.theta.mean() - (2 + 1e6 * SINE)) < 0.3 * 1e6
-    misfit = fit - posterior.data["observed_data"]["y"].values[:, 0]
+    misfit = fit - posterior.data["observed_data"]["y"].values
     assert rms(misfit) < 1 or "noise" in {finding.topic for finding in posterior.check().problems}
 
 

@@ -60,8 +60,7 @@ def problem(**changes):
 
 
 def values(posterior):
-    drawn = posterior.data["posterior"].to_dataset()
-    return {name: drawn[name].values for name in ("theta", "model", "bias")}
+    return {"theta": posterior.theta, **{name: posterior.data[name][name].values for name in ("model", "bias")}}
 
 
 @pytest.fixture(scope="module", params=METHODS)
@@ -88,6 +87,7 @@ class TestEveryMethod:
     def test_the_posterior_is_whole(self, posterior, name, method, tmp_path):
         assert posterior.theta.shape == (2, 10, 1)
         assert set(posterior.data.children) >= {"posterior", "sample_stats", "observed_data", "constant_data", "prior"}
+        assert set(posterior.data["posterior"].data_vars) == {"theta"}
         assert np.isfinite(posterior.summary().to_numpy()).all()
         assert len(list(posterior.check()))
         assert json.loads(posterior.data.attrs["method"]) == method.describe()
@@ -112,7 +112,7 @@ class TestEveryMethod:
         cov = 0.04 if name == "ko sampled" else TWO_OUTCOMES.noise_cov
         posterior = oc.calibrate(TWO_OUTCOMES.problem(x, y, noise_cov=cov, starts=4), method, **RUN)
         assert np.isfinite(posterior.theta).all()
-        np.testing.assert_array_equal(posterior.data["observed_data"]["y"].values, y)
+        np.testing.assert_array_equal(posterior.record.native_y, y)
         new = np.array([[0.123], [0.77]])
         predicted = posterior.predict(new)
         assert predicted["mean"].shape == (2, 10, 2, 2)

@@ -159,12 +159,21 @@ def calibrations() -> Iterator[tuple[str, Callable[[], str]]]:
         yield case(problem, "ogp", "ogp")
 
 
+#: groups that were parts of ``posterior``, and those that are drawn from what is recorded
+MOVED, UNRECORDED = ("model", "bias", "projection"), ("prior", "log_prior", "posterior_predictive", "observed_data")
+
+
 def posterior_digest(problem: oc.Problem, method: Any) -> str:
     posterior = oc.calibrate(problem, method, draws=20, warmup=55, chains=2, seed=3, progress=False)
     parts: dict[str, Any] = {"summary": posterior.summary()[["mean", "sd"]].to_numpy()}
     for group, node in posterior.data.children.items():
         for name, values in node.to_dataset().data_vars.items():
-            parts[f"{group}/{name}"] = values.values
+            if group not in UNRECORDED:
+                parts[f"{'posterior' if group in MOVED else group}/{name}"] = values.values
+    # as they were stored when the digests were recorded
+    quantiles = parts.pop("constant_data/prior_quantiles")
+    parts |= {f"prior/{name}": quantiles[None, :, j] for j, name in enumerate(problem.parameters.names)}
+    parts["observed_data/y"] = problem.data.native_y
     d = problem.data.x.shape[1]
     x_new = np.random.default_rng(4).random((5, d))
     predicted = posterior.predict(x_new, draws=10, warn=False)

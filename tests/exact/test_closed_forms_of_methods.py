@@ -64,7 +64,7 @@ def test_model_1(name, nu, data_seed):
     law = gaussian_law(y, x, S)
     assert np.all(np.abs(z_scores(posterior.theta, law)) < Z_LIMIT)
     # the bias given theta has the mean K S^-1 (y - x theta), and so has theta's mean in it
-    bias = posterior.data["posterior"]["bias"].values.reshape(4000, -1)
+    bias = posterior.data["bias"]["bias"].values.reshape(4000, -1)
     expected = K @ np.linalg.solve(S, y - x[:, 0] * law.mean[0])
     assert np.all(np.abs(bias.mean(axis=0) - expected) < 5 * bias.std(axis=0) / np.sqrt(3000))
 
@@ -140,7 +140,7 @@ def test_without_bias():
     x, y = MODEL1.simulate(np.random.default_rng(0))
     posterior = oc.calibrate(MODEL1.problem(x, y), "none", draws=1000, seed=1)
     assert np.all(np.abs(z_scores(posterior.theta, gaussian_law(y, x, 0.04 * np.eye(len(x))))) < Z_LIMIT)
-    assert not posterior.data["posterior"]["bias"].values.any()
+    assert not posterior.data["bias"]["bias"].values.any()
 
 
 OUTCOMES = np.array([[0.04, 0.03], [0.03, 0.09]])

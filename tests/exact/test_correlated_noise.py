@@ -159,7 +159,7 @@ def test_a_gaussian_process_beside_correlated_noise(kind, missing, prior):
     typical = np.exp(np.log(np.diag(R))[~np.isnan(y[:, 0])].mean())
     mean, cov, star = exact(x, y, R, np.array([[typical]]), PRIORS[prior])
     posterior = assert_exact(problem_of(x, y, given, PRIORS[prior]), oc.methods.Joint(GP), (mean, cov))
-    bias = posterior.data["posterior"]["bias"].values
+    bias = posterior.data["bias"]["bias"].values
     error = bias.std(axis=(0, 1)) / np.sqrt(bias.shape[0] * bias.shape[1])
     assert np.max(np.abs(bias.mean(axis=(0, 1)) - star) / error) < 4.5
 

@@ -117,8 +117,8 @@ def test_model_and_bias_are_the_closed_forms(field_data, prior):
     to_model = known(x) @ to_theta
     to_model[:, -2:] += unknown(x)
     to_real = np.eye(N, len(mean))
-    model = posterior.data["posterior"]["model"].values.reshape(-1, N)
-    real = model + posterior.data["posterior"]["bias"].values.reshape(-1, N)
+    model = posterior.data["model"]["model"].values.reshape(-1, N)
+    real = model + posterior.data["bias"]["bias"].values.reshape(-1, N)
     for found, rows in ((model, to_model), (real, to_real)):
         sds = np.sqrt(np.einsum("ij,jk,ik->i", rows, cov, rows))
         # the largest of 40: 5 standard errors

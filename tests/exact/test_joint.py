@@ -105,7 +105,7 @@ def test_theta_and_the_bias_are_those_of_the_exact_model(q, weight, missing, pri
         ratio = (draws.std(axis=0) / np.sqrt(np.diag(covariance)) - 1) * np.sqrt(2 * DRAWS)
         assert np.abs(z).max() < 4.5
         assert np.abs(ratio).max() < 4.5
-        own = posterior.data["posterior"]["bias"].values.reshape(DRAWS, -1)
+        own = posterior.data["bias"]["bias"].values.reshape(DRAWS, -1)
         gap = (own.mean(axis=0) - bias.ravel()) / (own.std(axis=0) / np.sqrt(DRAWS))
         assert np.abs(gap).max() < 5
         assert posterior.data["sample_stats"]["orthogonality_error"].max() < 1e-6
@@ -154,7 +154,7 @@ def test_the_form_for_large_data_is_exact_along_one_input(q, weight, prior, seed
         ratio = (draws.std(axis=0) / np.sqrt(np.diag(covariance)) - 1) * np.sqrt(2 * DRAWS)
         assert np.abs(z).max() < 4.5
         assert np.abs(ratio).max() < 4.5
-        own = posterior.data["posterior"]["bias"].values.reshape(DRAWS, -1)
+        own = posterior.data["bias"]["bias"].values.reshape(DRAWS, -1)
         gap = (own.mean(axis=0) - bias.ravel()) / (own.std(axis=0) / np.sqrt(DRAWS))
         assert np.abs(gap).max() < 5
 
@@ -186,7 +186,7 @@ def free_size(posterior):
     The chain knows nothing of theta's prior. Where that moves theta by m sds, it moves the bias by m times a slope that
     is known to within 1 / sqrt(draws).
     """
-    own = posterior.data["posterior"]
+    own = posterior.data["projection"]
     if "unshifted" not in own:
         return float(posterior.summary()["ess_bulk"].min())
     moved = own["unshifted"].values
@@ -220,7 +220,7 @@ def test_the_chain_of_any_prior_has_the_same_law(q, missing, prior):
     assert size.min() > 0.1 * DRAWS
     assert np.abs(z).max() < 4.5
     assert np.abs(ratio).max() < 4.5
-    own = posterior.data["posterior"]["bias"].values.reshape(DRAWS, -1)
+    own = posterior.data["bias"]["bias"].values.reshape(DRAWS, -1)
     assert np.abs((own.mean(axis=0) - bias.ravel()) / (own.std(axis=0) / np.sqrt(free_size(posterior)))).max() < 5
     predicted = posterior.predict(x)["bias"].values.reshape(DRAWS, -1)
     assert np.abs(predicted - own).max() < 1e-6 * np.abs(own).max()
@@ -272,4 +272,4 @@ def test_sampled_hyperparameters_are_averaged_over():
     # at new points: the value at a data point is the drawn one
     predicted = posterior.predict(x[:3], draws=20)["bias"].values
     kept = np.linspace(0, 1499, 20).round().astype(int)
-    assert np.allclose(predicted, posterior.data["posterior"]["bias"].values[:, kept, :3], atol=1e-6)
+    assert np.allclose(predicted, posterior.data["bias"]["bias"].values[:, kept, :3], atol=1e-6)

@@ -159,7 +159,7 @@ def test_a_simulator_that_fails_on_the_way_is_survived():
     posterior = oc.calibrate(curved_problem(0.0, 0, fragile), "gp", draws=200, seed=1, progress=False)
     assert np.isfinite(posterior.theta).all()
     assert posterior.theta.max() < 0.02
-    assert np.isfinite(posterior.data["posterior"]["model"].values).all()
+    assert np.isfinite(posterior.data["model"]["model"].values).all()
     assert any("count as impossible" in finding.message for finding in posterior.check())
     assert any("where the simulator fails; they were left out" in one.message for one in posterior.check().problems)
 

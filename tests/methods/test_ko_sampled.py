@@ -105,7 +105,7 @@ def test_the_posterior_is_the_integral_over_the_hyperparameters(posterior, law):
 
 
 def test_the_bias_has_its_mean(posterior, law):
-    bias = posterior.data["posterior"]["bias"].values[..., 0]
+    bias = posterior.data["bias"]["bias"].values[..., 0]
     errors = np.array([float(array_stats.mcse(bias[:, :, i])) for i in range(bias.shape[2])])
     assert np.max(np.abs((bias.mean(axis=(0, 1)) - law["bias"]) / errors)) < Z_LIMIT
 
@@ -165,7 +165,7 @@ def test_two_outcomes_with_holes_and_errors_of_their_own():
     assert not [name for name in posterior.data["sample_stats"].data_vars if "lengthscale" in str(name)]
     predicted = posterior.predict(x, draws=20)
     kept = predicted["draw"].values
-    np.testing.assert_allclose(predicted["bias"], posterior.data["posterior"]["bias"].values[:, kept], atol=1e-8)
+    np.testing.assert_allclose(predicted["bias"], posterior.data["bias"]["bias"].values[:, kept], atol=1e-8)
 
 
 @pytest.mark.slow
@@ -210,7 +210,7 @@ def test_without_information_the_hyperparameters_follow_their_priors():
 
 def test_predictions_at_the_data_are_the_stored_bias(posterior, problem):
     predicted = posterior.predict(problem.data.x, draws=50)
-    stored = posterior.data["posterior"]["bias"].values[:, predicted["draw"].values]
+    stored = posterior.data["bias"]["bias"].values[:, predicted["draw"].values]
     np.testing.assert_allclose(predicted["bias"], stored, rtol=0, atol=1e-12)
 
 

@@ -102,13 +102,13 @@ def test_the_posterior_of_many_data_is_whole():
     """Predictions, the file, check and the size of the bias."""
     given = problem(prior=0.05)
     posterior = oc.calibrate(given, oc.methods.Joint(BART), draws=100, chains=2, seed=1, progress=False)
-    stored = posterior.data["posterior"]
+    stored = {name: posterior.data[name][name] for name in ("model", "bias")}
     predicted = posterior.predict(given.data.x[:20])
     mean = (stored["model"] + stored["bias"]).mean(("chain", "draw")).values[:20]
     np.testing.assert_allclose(predicted["mean"].mean(("chain", "draw")), mean, atol=0.02)
     assert "integrals of the bias are exact" in str(posterior.check())
     # the bias' square has all of its parts: .0625 (1 - sin 18 / 18) (1 + sin 8 / 8) less what the simulator takes
-    size = float(posterior.data["posterior"]["bias_square"].mean()) if "bias_square" in stored else None
+    size = float(posterior.data["bias"]["bias_square"].mean()) if "bias_square" in posterior.data["bias"] else None
     assert size is None or 0.03 < size < 0.08
 
 

@@ -71,7 +71,7 @@ def test_every_method_draws_what_it_would_from_all_rows(name):
         reference = short(replicated(), METHODS[name])
     assert_same(ours.theta, reference.theta)
     for variable in ("model", "bias"):
-        assert_same(*(one.data["posterior"][variable].values for one in (ours, reference)))
+        assert_same(*(one.data[variable][variable].values for one in (ours, reference)))
     assert_same(*(one.data["sample_stats"]["lp"].values for one in (ours, reference)))
 
 
@@ -119,7 +119,7 @@ def test_the_simulator_is_never_given_a_point_twice(method):
     problem = replicated(simulator=simulator, holes=False, domain=oc.Points(POINTS))
     posterior = short(problem, method)
     assert max(rows) == 12
-    assert posterior.data["posterior"]["model"].shape == (2, 10, 60, 2)
+    assert posterior.data["model"]["model"].shape == (2, 10, 60, 2)
 
 
 def test_predictions_of_a_merged_fit_are_those_of_its_file(tmp_path):
@@ -167,7 +167,7 @@ def test_sampled_noise_needs_every_row():
     problem = replicated(holes=False, noise_cov="sample")
     assert problem.merged is problem
     posterior = short(problem, oc.methods.Projected(GP))
-    assert posterior.data["posterior"]["bias"].shape == (2, 10, 60, 2)
+    assert posterior.data["bias"]["bias"].shape == (2, 10, 60, 2)
 
 
 def test_data_without_replicates_are_not_touched():

@@ -158,7 +158,7 @@ def test_the_noise_of_groups_is_kept_and_used(tmp_path):
     assert by_group.shape == (2, 20, 2, 1, 1)
     typical = (by_group[:, :, 0] * 14 + by_group[:, :, 1] * 6) / 20
     np.testing.assert_allclose(fit.data["posterior"]["noise_cov"].values, typical)
-    left = given.data.y - (fit.data["posterior"]["model"] + fit.data["posterior"]["bias"]).values
+    left = given.data.y - (fit.data["model"]["model"] + fit.data["bias"]["bias"]).values
     expected = stats.norm(0, np.sqrt(by_group[:, :, GROUPS, 0, 0])).logpdf(left[..., 0])
     np.testing.assert_allclose(fit.log_likelihood["y"].values, expected)
     again = oc.load(fit.save(tmp_path / "fit.nc"))

@@ -42,8 +42,8 @@ def posterior(emulator):
 
 def test_each_draw_has_a_function_of_its_own(posterior, emulator):
     """f + b* is the draw of y_R, at new points as at the data, and f the emulator's draw with its tilt."""
-    stored = posterior.data["posterior"]
-    assert stored["emulator_tilt"].shape == (2, 20, 2)
+    stored = {name: posterior.data[name][name] for name in ("model", "bias")}
+    assert posterior.data["projection"]["emulator_tilt"].shape == (2, 20, 2)
     predicted = posterior.predict(X)
     np.testing.assert_allclose(predicted["model"], stored["model"], atol=1e-10)
     np.testing.assert_allclose(predicted["mean"], stored["model"] + stored["bias"], atol=1e-6)
@@ -70,7 +70,7 @@ def test_without_draws_the_emulator_is_a_simulator(emulator):
     alone = oc.Simulator(lambda x, theta: emulator(x, theta), lambda x, theta: emulator.gradient(x, theta))
     found = oc.calibrate(problem_of(emulator), emulator_draws=0, **SHORT)
     np.testing.assert_array_equal(found.theta, oc.calibrate(problem_of(alone), **SHORT).theta)
-    assert "emulator_number" not in found.data["posterior"]
+    assert "emulator_number" not in found.data["projection"]
 
 
 @pytest.mark.slow

@@ -38,7 +38,7 @@ def test_theta_is_that_of_all_draws(whole, some):
 def test_the_kept_draws_are_those_of_the_whole(whole, some):
     kept = some.record.kept
     assert len(kept) == 50
-    assert some.data["posterior"]["model"].sizes["kept_draw"] == 50
+    assert some.data["model"]["model"].sizes["kept_draw"] == 50
     for name in ("model", "bias"):
         np.testing.assert_allclose(some.record.at_data(name), whole.record.at_data(name, kept), atol=1e-9)
 

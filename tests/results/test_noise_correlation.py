@@ -87,8 +87,8 @@ def test_predicted_observations_go_together(told):
 
 
 def test_leave_one_out_is_that_of_a_row_given_the_others(told):
-    theta = told.data["posterior"]
-    residual = told.record.y[:, 0] - (theta["model"] + theta["bias"]).values[1, 7, :, 0]
+    fitted = told.record.at_data("model") + told.record.at_data("bias")
+    residual = told.record.y[:, 0] - fitted[1, 7, :, 0]
     R = 0.04 * C
     expected = []
     for i in (0, 50, 149):

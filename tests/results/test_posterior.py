@@ -30,7 +30,7 @@ def test_schema(posterior):
     for name in ("theta1", "theta2"):
         assert data["posterior"][name].dims == ("chain", "draw")
         assert data["posterior"][name].shape == (3, 200)
-    assert data["posterior"]["bias"].dims == ("chain", "draw", "point", "outcome")
+    assert data["bias"]["bias"].dims == ("chain", "draw", "point", "outcome")
     assert {"orthogonality_error", "acceptance_rate", "lp"} <= set(data["sample_stats"].data_vars)
     assert data.attrs["seed"] == "4"
     assert json.loads(data.attrs["versions"])["numpy"] == np.__version__
@@ -42,13 +42,12 @@ def test_orthogonality_holds_in_every_draw(posterior):
 
 def test_stored_model_is_the_simulator_at_theta(posterior):
     x = posterior.data["constant_data"]["x"].values
-    model = posterior.data["posterior"]["model"].values[1, 17, :, 0]
+    model = posterior.data["model"]["model"].values[1, 17, :, 0]
     np.testing.assert_allclose(model, MODEL2.simulator(x, posterior.theta[1, 17]), rtol=1e-12)
 
 
 def test_log_density_is_that_of_theta_given_the_bias(posterior):
-    drawn = posterior.data["posterior"].to_dataset()
-    residual = posterior.data["observed_data"]["y"].values - (drawn["model"] + drawn["bias"]).values
+    residual = posterior.record.y - posterior.record.at_data("model") - posterior.record.at_data("bias")
     expected = -0.5 * (residual**2).sum(axis=(2, 3)) / 0.04
     np.testing.assert_allclose(posterior.data["sample_stats"]["lp"].values, expected, rtol=1e-8)
 
@@ -76,7 +75,7 @@ def test_predictions_at_the_data_are_the_stored_draws(posterior):
     x = posterior.data["constant_data"]["x"].values
     stored = posterior.predict()
     predicted = posterior.predict(x)
-    np.testing.assert_allclose(stored["bias"], posterior.data["posterior"]["bias"])
+    np.testing.assert_allclose(stored["bias"], posterior.data["bias"]["bias"])
     np.testing.assert_allclose(predicted["bias"], stored["bias"], atol=1e-5)
     np.testing.assert_allclose(predicted["model"], stored["model"], rtol=1e-12)
 
@@ -84,7 +83,7 @@ def test_predictions_at_the_data_are_the_stored_draws(posterior):
 def test_the_predicted_bias_is_projected_too(posterior):
     """On the points of the constraint the predicted bias is orthogonal to the gradients."""
     constant = posterior.data["constant_data"].to_dataset()
-    problem = MODEL2.problem(constant["x"].values, posterior.data["observed_data"]["y"].values)
+    problem = MODEL2.problem(constant["x"].values, posterior.record.native_y)
     functional = posterior.data.attrs["projection"] == "functional"
     points, weights = (problem.rule.nodes, problem.rule.weights) if functional else (problem.data.x, problem.volumes)
     bias = posterior.predict(points, draws=20)["bias"].values[..., 0]

@@ -139,7 +139,7 @@ def test_the_fit_figure_shows_the_data_and_the_band(model1_posterior):
     assert model1_posterior.curves is not None
     axis = plots.fit_figure(model1_posterior.record).axes[1]
     offsets = axis.collections[0].get_offsets()
-    np.testing.assert_allclose(offsets[:, 1], model1_posterior.data["observed_data"]["y"].values[:, 0])
+    np.testing.assert_allclose(offsets[:, 1], model1_posterior.data["observed_data"]["y"].values)
     curves = model1_posterior.curves
     inside = np.interp(offsets[:, 0], curves["x"].values, curves["observation"].values[2, :, 0])
     # 97.5 % quantile of the observations: all but a few of 100 points lie below

@@ -113,12 +113,12 @@ def test_the_log_likelihood_is_that_of_the_observed_cells(noise):
     rows = np.flatnonzero((~np.isnan(y)).any(axis=1))
     found = log_likelihood(posterior.record)
     assert found.shape[2] == len(rows) == len(y) - np.isnan(y).all(axis=1).sum()
-    drawn = posterior.data["posterior"]
+    drawn, fitted = posterior.data["posterior"], posterior.record.at_data("model") + posterior.record.at_data("bias")
     for c, s, i in [(0, 0, 0), (1, 4, 1), (0, 3, 3), (1, 2, 5)]:
         cov = {"known": given, "by point": covs[i], "sample": None}[noise]
         cov = drawn["noise_cov"].values[c, s] if cov is None else cov
         seen = ~np.isnan(y[i])
-        mean = (drawn["model"] + drawn["bias"]).values[c, s, i]
+        mean = fitted[c, s, i]
         expected = stats.multivariate_normal(mean[seen], cov[np.ix_(seen, seen)]).logpdf(y[i, seen])
         assert found[c, s, np.searchsorted(rows, i)] == pytest.approx(expected)
 

@@ -51,7 +51,7 @@ def pair():
 def test_the_draws_are_those_of_the_logarithm(pair):
     one, other = pair
     np.testing.assert_array_equal(one.theta, other.theta)
-    np.testing.assert_array_equal(one.data["posterior"]["bias"], other.data["posterior"]["bias"])
+    np.testing.assert_array_equal(one.data["bias"]["bias"], other.data["bias"]["bias"])
 
 
 @pytest.mark.parametrize("noise", ["estimate", pytest.param("sample", marks=pytest.mark.slow)])
@@ -84,10 +84,10 @@ def test_densities_are_those_of_y(pair):
 
 def test_what_is_stored(pair, tmp_path):
     one = pair[0]
-    np.testing.assert_array_equal(one.data["observed_data"]["y"].values[:, 0], Y)
+    np.testing.assert_array_equal(one.data["observed_data"]["y"].values, Y)
     loaded = oc.load(one.save(tmp_path / "fit.nc"), simulator=decay)
     np.testing.assert_array_equal(loaded.record.y, one.record.y)
-    assert loaded.data["posterior"]["bias"].attrs["scale"] == "log y"
+    assert loaded.data["bias"]["bias"].attrs["scale"] == "log y"
     xr_one, xr_loaded = one.predict(NEW, seed=3), loaded.predict(NEW, seed=3)
     for name in xr_one.data_vars:
         np.testing.assert_array_equal(xr_one[name], xr_loaded[name])
@@ -155,7 +155,7 @@ def test_each_outcome_alone():
     problem = oc.Problem(X, TWO, rising, PRIORS, oc.Box(0, 3), [0.02, 0.01], transform=["log", None], starts=4)
     alone = short(problem.outcome(0), "none")
     np.testing.assert_allclose(alone.predict()["model"].values[0, 0, :, 0], decay(X, alone.theta[0, 0]), rtol=1e-9)
-    np.testing.assert_array_equal(alone.data["observed_data"]["y"].values[:, 0], TWO[:, 0])
+    np.testing.assert_array_equal(alone.record.native_y[:, 0], TWO[:, 0])
 
 
 def test_zeros_have_no_density_on_the_scale_of_y():

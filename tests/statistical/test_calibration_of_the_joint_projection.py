@@ -53,8 +53,8 @@ def ranks():
         )
         method = oc.methods.Joint(oc.bias.GP(1.5, SD, LENGTH))
         posterior = oc.calibrate(problem, method, draws=DRAWS, chains=1, seed=seed, progress=False)
-        bias = posterior.data["posterior"]["bias"].values[0, :, :, 0]
-        size = np.sqrt(posterior.data["posterior"]["bias_square"].values[0, :, 0])
+        bias = posterior.data["bias"]["bias"].values[0, :, :, 0]
+        size = np.sqrt(posterior.data["bias"]["bias_square"].values[0, :, 0])
         drawn = np.column_stack([posterior.theta[0], bias[:, AT], size])
         true = np.concatenate([theta, star[list(AT)], [np.sqrt(w @ at_nodes**2)]])
         found.append((drawn < true).sum(axis=0))

@@ -70,8 +70,8 @@ def demo(
     )
     problem = demo_problem(seed)
     posterior = calibrate(problem, seed=seed)
-    posterior.data.attrs["title"] = "orthocal demo: a straight line for a curved process"
-    posterior.data.attrs["problem_file"] = "problem.toml"
+    posterior.record.data.attrs["title"] = "orthocal demo: a straight line for a curved process"
+    posterior.record.data.attrs["problem_file"] = "problem.toml"
     folder = made_folder(out)
     write_demo_files(problem, folder)
     outputs = Outputs(folder)
@@ -123,8 +123,8 @@ def run(
         problem = build_any(config, problem_file)
         outputs.need(result_size(sampling.draws * sampling.chains, problem, sampling.keep_mb))
         posterior = calibrated(problem, chosen, sampling, where)
-        posterior.data.attrs["title"] = config.output.title or f"Calibration of {problem_file.name}"
-        posterior.data.attrs |= provenance(problem_file, folder, changes)
+        posterior.record.data.attrs["title"] = config.output.title or f"Calibration of {problem_file.name}"
+        posterior.record.data.attrs |= provenance(problem_file, folder, changes)
         files = write_fit(posterior, outputs, name)
         if where is not None and outputs.complete:
             where.path.unlink(missing_ok=True)

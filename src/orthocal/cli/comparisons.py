@@ -90,7 +90,7 @@ def _compared_methods(
             checkpoint=where,
         )
         for posterior in comparison.posteriors.values():
-            posterior.data.attrs |= provenance(path, folder, given["settings"])
+            posterior.record.data.attrs |= provenance(path, folder, given["settings"])
         written = _written(comparison, outputs, config.output.title or f"Comparison of methods for {path.name}")
         if where is not None and outputs.complete:
             where.path.unlink(missing_ok=True)

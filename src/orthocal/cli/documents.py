@@ -114,7 +114,7 @@ def found_document(found: Findings) -> list[dict[str, str]]:
 
 def recorded_changes(posterior: Posterior) -> list[str]:
     """Settings of the problem file that the command changed, each ``key=value``."""
-    return [str(one) for one in json.loads(posterior.data.attrs.get("changed_settings", "[]"))]
+    return [str(one) for one in json.loads(posterior.record.data.attrs.get("changed_settings", "[]"))]
 
 
 def fit_document(posterior: Posterior, found: Findings, files: Mapping[str, Path | str]) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def made_from(fit: Path, problem: Path | None, experiment: str | None, simulator
 
 
 def _problem_path(posterior: Posterior, fit: Path) -> Path:
-    attributes = posterior.data.attrs
+    attributes = posterior.record.data.attrs
     named = [str(attributes[one]) for one in ("problem_path", "problem_file") if attributes.get(one)]
     if not named:
         raise ConfigError(

@@ -67,7 +67,7 @@ def _posterior(fit: Path, problem: Path | None) -> Posterior:
 
 
 def _of_one(posterior: Posterior, fit: Path) -> Posterior:
-    if "experiments" in posterior.data.attrs:
+    if "experiments" in posterior.record.data.attrs:
         raise ConfigError(f'{fit} has several experiments: serve one, which posterior["its name"].save(...) writes')
     return posterior
 

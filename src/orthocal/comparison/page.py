@@ -215,7 +215,7 @@ def _findings(comparison: Compared) -> Iterator[tuple[str, Finding]]:
 
 def _settings(comparison: Compared) -> Iterator[tuple[str, str]]:
     first = next(iter(comparison.posteriors.values()))
-    sizes, data = first.data["posterior"].sizes, first.data["constant_data"].sizes
+    sizes, data = first.record.data["posterior"].sizes, first.record.data["constant_data"].sizes
     rows = f"{data['point']} rows, {data['input']} input(s), {first.q} outcome(s)"
     yield "data", f"{first.q} outputs without inputs" if first.record.without_inputs else rows
     if comparison.fold_of_row is not None:

@@ -11,7 +11,7 @@ import xarray as xr
 from ..methods import Draws, Plan
 from ..methods.at_data import thinned
 from ..methods.joint import Joint
-from ..problem.parameters import Parameters, variable_name
+from ..problem.parameters import Parameters
 from ..problem.problem import Problem
 from ..results import record
 from ..results.labelled import labelled
@@ -22,6 +22,7 @@ from ..results.prior_conflict import prior_tails
 from ..results.together import OF_PARAMETERS, TogetherPosterior, together_tree, tree_of, with_experiments
 from .draws import TogetherDraws, together_draws
 from .experiments import Experiments
+from .prior_groups import add_own_priors, prior_groups
 
 
 class Made(NamedTuple):
@@ -37,12 +38,17 @@ class Made(NamedTuple):
     ) -> TogetherPosterior:
         """``work`` is what the run took."""
         notes = replace(_notes(self.experiments.together, self.drawn), **work)
-        trees = {name: one.data for name, one in self.own.items()}
+        trees = {name: one.record.data for name, one in self.own.items()}
+        hyper_priors = _hyper_priors(self.experiments)
+        priors = prior_groups(self.experiments, self.drawn.theta, self.drawn.hyper, hyper_priors, seed)
+        for name, tree in trees.items():
+            add_own_priors(tree, self.experiments, name, priors)
         tree = together_tree(
             self.experiments.together,
             self.drawn.theta,
             self.drawn.hyper,
-            _hyper_priors(self.experiments),
+            hyper_priors,
+            priors,
             self.drawn.stats,
             self._attributes(notes, seed, warmup),
             trees,
@@ -85,25 +91,27 @@ def made(
 def alone(experiments: Experiments, own: Posterior, more: Callable[[int], Posterior]) -> TogetherPosterior:
     """The posterior of one experiment as that of all."""
     (name,) = experiments.names
-    stats = own.data["sample_stats"].to_dataset()
+    tree, parameters = own.record.data, experiments.parameters
     # what is stored once for all parameters
     variables = own.record.variables
-    renamed = {old: variable_name(new) for old, new in zip(variables, experiments.parameters.names, strict=True)}
-    posterior = own.data["posterior"].to_dataset()[list(variables)].rename(renamed)
-    for new in experiments.parameters.names:
-        posterior[variable_name(new)].attrs["long_name"] = new
-    constant = own.data["constant_data"].to_dataset()
+    renamed = dict(zip(variables, parameters.variables, strict=True))
+    posterior = tree["posterior"].to_dataset()[list(variables)].rename(renamed)
+    for variable, new in zip(parameters.variables, parameters.names, strict=True):
+        posterior[variable].attrs["long_name"] = new
+    constant = tree["constant_data"].to_dataset()
     constant = constant[[one for one in OF_PARAMETERS if one in constant]]
+    densities = tree["log_prior"].to_dataset()
     groups = {
         "posterior": posterior,
-        "sample_stats": stats,
+        "sample_stats": tree["sample_stats"].to_dataset(),
         "observed_data": xr.Dataset(),
-        "constant_data": constant.assign_coords(parameter=list(experiments.parameters.names)),
-        "prior": own.data["prior"].to_dataset().rename(renamed),
+        "constant_data": constant.assign_coords(parameter=list(parameters.names)),
+        "prior": tree["prior"].to_dataset()[list(variables)].rename(renamed),
+        "log_prior": densities.rename(dict(zip(densities.data_vars, parameters.block_names, strict=True))),
         "bias_state": xr.Dataset(),
     }
-    tree = with_experiments(xr.DataTree.from_dict(groups), own.data.attrs, list(renamed.values()), {name: own.data})
-    return TogetherPosterior(tree, {name: own}, more)
+    whole = with_experiments(xr.DataTree.from_dict(groups), tree.attrs, list(renamed.values()), {name: tree})
+    return TogetherPosterior(whole, {name: own.with_tree(tree_of(whole, name))}, more)
 
 
 def _hyper_priors(experiments: Experiments) -> dict[str, Parameters]:

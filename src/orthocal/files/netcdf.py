@@ -59,8 +59,8 @@ def write_netcdf(data: xr.DataTree, path: str | Path) -> Path:
     return Path(path)
 
 
-def read_netcdf(path: str | Path, kind: str, foreign: str) -> xr.DataTree:
-    """Read a tree and check that ``write_netcdf`` wrote it; ``foreign`` is said of one whose ``format`` is not kind."""
+def read_netcdf(path: str | Path, kinds: str | tuple[str, ...], foreign: str) -> xr.DataTree:
+    """Read a tree and check that ``write_netcdf`` wrote it; ``foreign`` is said of one whose ``format`` is another."""
     if not is_file(path):
         raise FileError(f"there is no file {path}")
     if not _stamped(path):
@@ -68,7 +68,7 @@ def read_netcdf(path: str | Path, kind: str, foreign: str) -> xr.DataTree:
         _tried(path)
     data = loaded(path)
     found, written = str(data.attrs.get("format")), str(data.attrs.pop("digest", None))
-    if found != kind:
+    if found not in ((kinds,) if isinstance(kinds, str) else kinds):
         raise FileError(f"{path} {foreign}")
     if written != digest(data):
         raise FileError(CHANGED.format(path))

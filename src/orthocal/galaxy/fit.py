@@ -214,7 +214,7 @@ class _Work:
             self.fit.failures[target, method] = str(error)
             self.say(f"  {target}, {method} failed: {error}")
             return
-        posterior.data.attrs["title"] = f"{self.data.title}: {target}, {method}"
+        posterior.record.data.attrs["title"] = f"{self.data.title}: {target}, {method}"
         posterior.save(self.stages.folder / name)
         self.fit.posteriors[target, method] = posterior
         self._took(f"fit of {target} by {method}", started)

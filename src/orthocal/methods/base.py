@@ -202,6 +202,8 @@ class ListedMethod:
         Whether its draws come from one joint distribution of theta and the bias, as leave-one-out assumes.
     merges
         Whether rows of the data with the same x may be given to it as one.
+    takes_prior
+        Whether it takes more than the support from theta's prior.
     draws_emulators
         Whether it can take draws of an emulator for the simulator.
     """
@@ -210,6 +212,7 @@ class ListedMethod:
     tells_apart: ClassVar[bool] = True
     free_bias: ClassVar[bool] = False
     joint_density: ClassVar[bool] = True
+    takes_prior: ClassVar[bool] = True
     draws_emulators: ClassVar[bool] = False
 
     @property

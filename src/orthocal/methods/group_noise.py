@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.stats import wishart
 
 from ..arrays import Array
 from ..problem.noise import Noise, NoiseSource
-from .noise_sample import NoiseSampler, Rngs
+from .noise_sample import NoiseSampler, Rngs, freedom
 
 
 class GroupNoiseSampler:
@@ -56,3 +57,11 @@ class GroupNoiseSampler:
 
 def noise_sampler(noise: Noise) -> NoiseSampler | GroupNoiseSampler:
     return NoiseSampler(noise) if noise.groups is None else GroupNoiseSampler(noise)
+
+
+def noise_prior_draws(noise: Noise, count: int, rng: np.random.Generator) -> dict[str, Array]:
+    """Draws of the prior of the sampled covariances, as the fields of ``Draws``, (count, ...)."""
+    q, groups = len(noise.cov), () if noise.groups is None else (int(noise.groups.max()) + 1,)
+    shape = (count, *groups, q, q)
+    precision = wishart.rvs(freedom(q), np.eye(q), size=int(np.prod(shape[:-2])), random_state=rng)
+    return noise_sampler(noise).fields(np.reshape(precision, shape))

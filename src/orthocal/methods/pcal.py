@@ -40,6 +40,7 @@ class PCAL(ListedMethod):
     """
 
     kind: ClassVar[str] = "pcal"
+    takes_prior: ClassVar[bool] = False
 
     nu: float = 1.5
     sd: float | None = None

@@ -19,7 +19,8 @@ from .priors import Block, Distribution, SinglePrior
 Priors: TypeAlias = Mapping[str, Distribution] | Mapping[tuple[str, ...], JointDistribution] | Mapping[Any, Any]
 
 #: what is stored beside the parameters, with its dimensions. Nothing else can be (results/labelled.py takes the
-#: dimensions from here), so these names, and only these, cannot be a parameter's
+#: dimensions from here), so these names, and only these, cannot be a parameter's: in a table or a group beside them
+#: nobody could tell them apart
 STORED_BESIDE = {
     "model": ("chain", "draw", "point", "outcome"),
     "bias": ("chain", "draw", "point", "outcome"),
@@ -133,6 +134,22 @@ class Parameters:
             total = np.where(self.constraint(theta), total, -np.inf)
         return np.asarray(total)
 
+    @property
+    def block_names(self) -> tuple[str, ...]:
+        """A block's name is that of its variable, or all of them."""
+        return tuple(", ".join(self.variables[columns]) for columns in self._columns)
+
+    def log_prior_by_block(self, theta: Array) -> dict[str, Array]:
+        """log pi of each block, (...) for theta (..., p)."""
+        densities = (np.asarray(block.log_density(theta[..., columns])) for block, columns in self._parts())
+        return dict(zip(self.block_names, densities, strict=True))
+
+    def prior_draws(self, count: int, rng: np.random.Generator) -> Array:
+        """Draws of the prior, (count, p); fewer where a constraint leaves hardly anything."""
+        if self.constraint is None:
+            return np.concatenate([block.draws(count, rng) for block in self.blocks], axis=1)
+        return self._allowed(count, rng)[0]
+
     def on_bound(self, theta: Array) -> tuple[str, ...]:
         """Names of the parameters that lie on a bound of the support at theta (p,)."""
         room = np.minimum(theta - self.lower, self.upper - theta)
@@ -234,9 +251,9 @@ class Parameters:
     def _parts(self) -> Iterator[tuple[Block, slice]]:
         return zip(self.blocks, self._columns, strict=True)
 
-    def _allowed(self, count: int) -> tuple[Array, float]:
+    def _allowed(self, count: int, rng: np.random.Generator | None = None) -> tuple[Array, float]:
         """At most ``count`` draws of the prior that are allowed, (., p), and the share of all draws that are."""
-        rng = np.random.default_rng(0)
+        rng = np.random.default_rng(0) if rng is None else rng
         found: list[Array] = []
         tried = 0
         while tried < MOST_TRIED and sum(map(len, found)) < count:

@@ -21,8 +21,8 @@ def size_table(
     """One row an outcome; ``computed`` gives what the record does not hold, see ``domain_squares``."""
     if not 0 < interval < 1:
         raise InputError(f"interval={interval}: give its probability, between 0 and 1")
-    if record.has("posterior", "bias_square"):
-        bias, process = (record.values("posterior", name) for name in ("bias_square", "process_square"))
+    if record.has("bias", "bias_square"):
+        bias, process = (record.values("bias", name) for name in ("bias_square", "process_square"))
     else:
         assert computed is not None
         bias, process = computed()

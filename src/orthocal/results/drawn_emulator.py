@@ -32,9 +32,9 @@ class DrawnEmulator(NamedTuple):
     def _of_rows(self, x: Array, rows: IntArray) -> Array:
         record = self.record
         models = self.draws.models(x, record.theta.reshape(-1, record.theta.shape[-1])[rows], rows, "prediction")
-        if not record.has("posterior", "emulator_tilt"):
+        if not record.has("projection", "emulator_tilt"):
             return models
-        tilt, tilde = record.values("posterior", "emulator_tilt"), record.constant("theta_tilde")
+        tilt, tilde = record.values("projection", "emulator_tilt"), record.constant("theta_tilde")
         errors = self.draws.errors(x, tilde, self.simulator.required(x, tilde))
         shifts = Shifts(record.constant("emulator_shift"), np.empty(0))
         return np.asarray(models + np.einsum("xqp,sp->sxq", shifts.tilts(errors), _merged(tilt)[rows]))
@@ -61,7 +61,7 @@ def drawn_emulator(record: Record, simulator: BoundSimulator) -> DrawnEmulator:
         )
     flat_x, transforms = simulator.flat_x, record.transforms
     bound = partial(BoundSimulator, support=record.support, q=record.q, flat_x=flat_x, transforms=transforms)
-    numbers = record.values("posterior", "emulator_number").ravel().astype(np.intp)
+    numbers = record.values("projection", "emulator_number").ravel().astype(np.intp)
     found = DrawnEmulator(
         record, simulator, EmulatorDraws(emulator.draws(notes.emulator_draws, notes.emulator_seed), numbers, bound)
     )

@@ -61,7 +61,7 @@ def emulator_findings(record: Record, notes: Notes) -> Iterator[Finding]:
 def _propagated(record: Record, notes: Notes) -> Iterator[Finding]:
     """The emulator's part of the variance of each parameter, where its draws stood for the simulator."""
     theta = record.theta.reshape(-1, len(record.parameter_names))
-    share = emulator_share(theta, record.values("posterior", "emulator_number").ravel().astype(np.intp))
+    share = emulator_share(theta, record.values("projection", "emulator_number").ravel().astype(np.intp))
     if not np.isfinite(share).all():
         message = f"{notes.emulator_draws} of its draws stood for the simulator: too few draws of theta tell its part"
         yield Finding("note", "emulator", message, "take more draws")

@@ -244,7 +244,7 @@ def _drawn(record: Record, rows: IntArray) -> dict[str, Array]:
 
 def _prior_density(axis: Axes, record: Record, j: int, grid: Array) -> None:
     """The prior, where it is not flat over the record."""
-    draws = record.values("prior", record.variables[j]).ravel()
+    draws = record.constant("prior_quantiles")[:, j]
     if np.ptp(grid) > 0.3 * np.ptp(np.quantile(draws, [0.025, 0.975])):
         axis.plot(grid, gaussian_kde(draws)(grid), color="0.5", lw=1, ls=":", label="prior")
 

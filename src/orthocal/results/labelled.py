@@ -2,37 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
 
-from ..arrays import Array
+from ..arrays import Array, IntArray
 from ..methods.at_data import STATISTICS
-from ..methods.base import Draws
-from ..problem.parameters import KEPT, STORED_BESIDE
+from ..methods.base import KINDS, Draws
+from ..methods.group_noise import noise_prior_draws
+from ..problem.parameters import KEPT, STORED_BESIDE, Parameters, variable_name
 from ..problem.problem import Problem
 
-#: quantiles of each prior that are kept for plots
-PRIOR_POINTS = 1000
+#: quantiles of each prior that are kept for plots, and draws of it
+PRIOR_POINTS, PRIOR_DRAWS = 1000, 2000
+#: what is stored beside the parameters -> its group; `posterior` has only what is sampled, for ArviZ
+PLACES = {
+    "model": "model",
+    "bias": "bias",
+    "bias_square": "bias",
+    "process_square": "bias",
+    "projection_coefficient": "projection",
+    "prior_shift": "projection",
+    "unshifted": "projection",
+    "emulator_number": "projection",
+    "emulator_tilt": "projection",
+    "noise_cov": "posterior",
+    "noise_cov_by_group": "posterior",
+}
 
 
 def labelled(problem: Problem, draws: Draws, attributes: Mapping[str, str | int]) -> xr.DataTree:
     """The tree of a result."""
-    data = problem.data
+    data, rng = problem.data, prior_generator(attributes["seed"])
     index = {"chain": np.arange(draws.theta.shape[0]), "draw": np.arange(draws.theta.shape[1])}
     points = {"point": np.arange(data.n), "outcome": list(data.outcome_names)}
-    named = {"parameter": list(problem.parameters.names)}
+    named, others = {"parameter": list(problem.parameters.names)}, {"other_outcome": points["outcome"]}
+    theta = theta_dataset(problem.parameters, draws.theta, index)
     groups = {
-        "posterior": _posterior(problem, draws).assign_coords({**index, **points, **named}),
+        "posterior": theta,
+        **{name: xr.Dataset(coords=index) for name in ("model", "bias", "projection")},
         "sample_stats": xr.Dataset(
             {name: (("chain", "draw"), value) for name, value in draws.stats.items()}, coords=index
         ),
-        "observed_data": xr.Dataset({"y": (("point", "outcome"), data.native_y)}, coords=points),
+        "observed_data": observed_dataset(data.native_y, data.outcome_names, data.without_inputs),
         "constant_data": _constant_data(problem, draws).assign_coords({**points, **named}),
-        "prior": _prior(problem),
+        "prior": prior_dataset(problem.parameters, rng),
         "bias_state": _states(draws.bias_state, ("chain", "draw")).assign_coords(index),
     }
+    if takes_prior(attributes["method"]):
+        groups["log_prior"] = log_prior_dataset(problem.parameters, draws.theta, index)
+    for name, variable in _beside(problem, draws).items():
+        coords = {dim: values for dim, values in {**points, **named, **others}.items() if dim in variable.dims}
+        groups[PLACES[name]] = groups[PLACES[name]].assign({name: variable}).assign_coords(coords)
+    if draws.kept is not None:
+        for name in ("model", "bias"):
+            groups[name] = groups[name].assign_coords({KEPT: draws.kept})
+    groups["prior"] = groups["prior"].assign(_noise_prior(problem, draws, groups["prior"].sizes["draw"], rng))
     if draws.at_data:
         dims = ("statistic", "point", "outcome")
         statistics = xr.Dataset({name: (dims, values) for name, values in draws.at_data.items()})
@@ -44,12 +71,18 @@ def labelled(problem: Problem, draws: Draws, attributes: Mapping[str, str | int]
     return tree
 
 
-def _posterior(problem: Problem, draws: Draws) -> xr.Dataset:
-    parameters = problem.parameters
-    posterior = xr.Dataset()
-    for j, (name, variable) in enumerate(zip(parameters.names, parameters.variables, strict=True)):
-        posterior[variable] = (("chain", "draw"), draws.theta[:, :, j], {"long_name": name})
-    beside = {
+def theta_dataset(parameters: Parameters, theta: Array, coords: Mapping[str, IntArray]) -> xr.Dataset:
+    """theta (c, s, p) as a variable a parameter."""
+    variables = {
+        variable: (("chain", "draw"), theta[:, :, j], {"long_name": name})
+        for j, (name, variable) in enumerate(zip(parameters.names, parameters.variables, strict=True))
+    }
+    return xr.Dataset(variables, coords=coords)
+
+
+def _beside(problem: Problem, draws: Draws) -> dict[str, xr.Variable]:
+    """What there is beside the parameters."""
+    found = {
         "model": draws.model,
         "bias": draws.bias,
         "projection_coefficient": draws.coefficient,
@@ -62,30 +95,94 @@ def _posterior(problem: Problem, draws: Draws) -> xr.Dataset:
         "noise_cov": draws.noise_cov,
         "noise_cov_by_group": draws.noise_by_group,
     }
-    for name, values in beside.items():
-        if values is not None:
-            some = draws.kept is not None and name in ("model", "bias")
-            dims = tuple(KEPT if some and dim == "draw" else dim for dim in STORED_BESIDE[name])
-            if dims[-1] == "parameter" and values.shape[-1] != parameters.p:
-                # of several experiments: the prior moved all of their parameters
-                dims = (*dims[:-1], "parameter_of_all")
-            posterior[name] = (dims, values)
-    if draws.kept is not None:
-        posterior = posterior.assign_coords({KEPT: draws.kept})
-    if problem.data.transforms:
-        for name in ("model", "bias"):
-            posterior[name].attrs["scale"] = ", ".join(problem.data.transforms.labels(problem.data.outcome_names))
-    return posterior
+    variables = {}
+    for name, values in found.items():
+        if values is None:
+            continue
+        at_data = name in ("model", "bias")
+        some = draws.kept is not None and at_data
+        dims = tuple(KEPT if some and dim == "draw" else dim for dim in STORED_BESIDE[name])
+        if dims[-1] == "parameter" and values.shape[-1] != problem.parameters.p:
+            # of several experiments: the prior moved all of their parameters
+            dims = (*dims[:-1], "parameter_of_all")
+        transforms = problem.data.transforms
+        scale = {"scale": ", ".join(transforms.labels(problem.data.outcome_names))} if at_data and transforms else {}
+        variables[name] = xr.Variable(dims, values, scale)
+    return variables
 
 
-def _prior(problem: Problem) -> xr.Dataset:
-    parameters = problem.parameters
+def observed_dataset(y: Array, names: Sequence[str], without_inputs: bool) -> xr.Dataset:
+    """ArviZ's ``observed_data``: a variable an outcome, of the cells of y (n, q) that were observed.
+
+    An outcome with missing cells has points of its own. Outputs without inputs are one variable, cell after cell: one
+    of them alone has too few values to look at.
+    """
+    if without_inputs:
+        rows, columns = np.nonzero(~np.isnan(y))
+        cells = {"output": ("cell", np.array(names)[columns]), "replicate": ("cell", rows)}
+        return xr.Dataset({"y": (("cell",), y[rows, columns])}, coords={"cell": np.arange(len(rows)), **cells})
+    found = xr.Dataset()
+    for k, name in enumerate(outcome_variables(names)):
+        rows = np.flatnonzero(~np.isnan(y[:, k]))
+        dim = "point" if len(rows) == len(y) else f"point_of_{name}"
+        found[name] = xr.DataArray(y[rows, k], {dim: rows}, (dim,), attrs={"long_name": names[k]})
+    return found
+
+
+def observed_matrix(observed: xr.Dataset, n: int, names: Sequence[str], without_inputs: bool) -> Array:
+    """The same as y (n, q), NaN where nothing was observed."""
+    y = np.full((n, len(names)), np.nan)
+    if without_inputs:
+        column = {name: k for k, name in enumerate(names)}
+        y[observed["replicate"].values, [column[str(name)] for name in observed["output"].values]] = observed["y"]
+        return y
+    for k, name in enumerate(outcome_variables(names)):
+        (dim,) = observed[name].dims
+        y[observed[dim].values, k] = observed[name].values
+    return y
+
+
+def outcome_variables(names: Sequence[str]) -> list[str]:
+    """The names of the outcomes' variables: those of dimensions are taken."""
+    return [f"{name} (outcome)" if name in ("chain", "draw", "point") else variable_name(name) for name in names]
+
+
+def takes_prior(method: str | int) -> bool:
+    """Whether a method, as the attributes describe it, takes more than the support from theta's prior."""
+    family = KINDS.get(str(json.loads(str(method)).get("kind")))
+    return family is None or family.takes_prior
+
+
+def log_prior_dataset(parameters: Parameters, theta: Array, coords: Mapping[str, IntArray]) -> xr.Dataset:
+    """log pi of theta (c, s, p), a variable a block; the constant that a constraint adds is left out."""
+    densities = parameters.log_prior_by_block(theta)
+    return xr.Dataset({name: (("chain", "draw"), one) for name, one in densities.items()}, coords=coords)
+
+
+def prior_dataset(parameters: Parameters, rng: np.random.Generator) -> xr.Dataset:
+    """Draws of the prior in one chain."""
+    theta = parameters.prior_draws(PRIOR_DRAWS, rng)
+    return theta_dataset(parameters, theta[None], {"chain": np.arange(1), "draw": np.arange(len(theta))})
+
+
+def prior_generator(seed: str | int) -> np.random.Generator:
+    """Of draws of the prior: nothing else has its numbers."""
+    return np.random.default_rng(np.random.SeedSequence(int(seed), spawn_key=(2**31 + 1,)))
+
+
+def prior_quantiles(parameters: Parameters) -> Array:
+    """Evenly spread quantiles of each parameter's prior by itself, (quantile, p)."""
     u = (np.arange(PRIOR_POINTS) + 0.5) / PRIOR_POINTS
-    quantiles = parameters.marginal_quantile(np.tile(u[:, None], parameters.p))
-    return xr.Dataset(
-        {name: (("chain", "draw"), quantiles[None, :, j]) for j, name in enumerate(parameters.variables)},
-        coords={"chain": [0], "draw": np.arange(PRIOR_POINTS)},
-    )
+    return parameters.marginal_quantile(np.tile(u[:, None], parameters.p))
+
+
+def _noise_prior(problem: Problem, draws: Draws, count: int, rng: np.random.Generator) -> dict[str, xr.Variable]:
+    """Draws of the prior of what was sampled of the noise: inverse Wishart around the estimate."""
+    if draws.noise_cov is None:
+        return {}
+    fields = noise_prior_draws(problem.noise, count, rng)
+    names = {"noise_cov": "noise_cov", "noise_by_group": "noise_cov_by_group"}
+    return {names[key]: xr.Variable(STORED_BESIDE[names[key]], one[None]) for key, one in fields.items()}
 
 
 def _states(records: dict[str, Array], leading: tuple[str, ...]) -> xr.Dataset:
@@ -116,6 +213,7 @@ def _constant_data(problem: Problem, draws: Draws) -> xr.Dataset:
             "prior_upper": (("parameter",), parameters.upper),
             "prior_median": (("parameter",), parameters.median),
             "prior_spread": (("parameter",), parameters.spread),
+            "prior_quantiles": (("quantile", "parameter"), prior_quantiles(parameters)),
         },
         coords={"input": list(data.input_names), "corner": ["lower", "upper"]},
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
@@ -21,6 +23,11 @@ def has_likelihood(record: Record) -> bool:
     family = KINDS.get(str(record.method.get("kind")))
     joint = family is None or family.joint_density
     return joint and record.all_kept and record.transforms.has_density(record.native_y)
+
+
+def few_enough(record: Record) -> bool:
+    """Whether there is a likelihood that is kept with the draws without being asked for."""
+    return has_likelihood(record) and record.at_data("model").size <= MOST_KEPT
 
 
 def require_likelihood(record: Record) -> None:
@@ -49,20 +56,21 @@ def require_density(transforms: Transforms, y: Array) -> None:
 
 
 def likelihood_group(record: Record) -> xr.Dataset:
-    """ArviZ's group: ``y`` with dims (chain, draw, point), one value a row that has an observation.
+    """ArviZ's group: one value a row that has an observation, (chain, draw, point), and one variable.
 
-    Outputs without inputs have one value an observation, row after row.
+    It has the name of the outcome, of several outcomes ``y``. Outputs without inputs have one value an observation, row
+    after row.
     """
-    seen = ~np.isnan(record.y)
-    rows = np.flatnonzero(seen if record.without_inputs else seen.any(axis=1))
-    return xr.Dataset(
-        {"y": (("chain", "draw", "point"), log_likelihood(record))},
-        coords={
-            "chain": record.values("posterior", "chain"),
-            "draw": record.values("posterior", "draw"),
-            "point": rows,
-        },
-    )
+    observed = record.data["observed_data"].to_dataset()
+    if len(observed.data_vars) == 1:
+        (name,) = observed.data_vars
+        (dim,) = observed[name].dims
+        coords: dict[Any, Any] = dict(observed.coords)
+    else:
+        name, dim = "y", "point"
+        coords = {dim: np.flatnonzero((~np.isnan(record.y)).any(axis=1))}
+    coords |= {index: record.values("posterior", index) for index in ("chain", "draw")}
+    return xr.Dataset({name: (("chain", "draw", dim), log_likelihood(record))}, coords=coords)
 
 
 def log_likelihood(record: Record) -> Array:

@@ -44,7 +44,7 @@ class OutputBands(NamedTuple):
 
 def output_bands(record: Record) -> OutputBands:
     """From the stored draws, which are the same in every replicated row."""
-    model, bias = (record.values("posterior", name)[:, :, :1] for name in ("model", "bias"))
+    model, bias = (record.at_data(name)[:, :, :1] for name in ("model", "bias"))
     bands = (central_band(values)[:, 0] for values in (model, bias, model + bias))
     seen = ~np.isnan(record.y)
     noise_var = np.diag(record.noise_cov)
@@ -59,7 +59,7 @@ def output_bands(record: Record) -> OutputBands:
 def output_rows(record: Record) -> Iterator[dict[str, str]]:
     """The outputs as texts for a table."""
     bands, noise_sd = output_bands(record), np.sqrt(np.diag(record.noise_cov))
-    model, bias = (record.values("posterior", name)[:, :, 0] for name in ("model", "bias"))
+    model, bias = (record.at_data(name)[:, :, 0] for name in ("model", "bias"))
     for k, name in enumerate(record.outcome_names):
         seen = not np.isnan(bands.observed[k])
         columns = {"model": model, "bias": bias, "noise_sds": bias / noise_sd, "total": model + bias}
@@ -106,7 +106,7 @@ def _sizes(record: Record) -> Iterator[Finding]:
     size = float(np.sqrt(np.mean(sds[0] ** 2)))
     yield Finding("fine", "bias", f"over all outputs it is {size:.2g} noise standard deviations (rms)")
     # where none is missed, one of q is called so in at most 5 % of the data sets
-    spread = record.values("posterior", "bias")[:, :, 0].std(axis=(0, 1)) / bands.noise_sd
+    spread = record.at_data("bias")[:, :, 0].std(axis=(0, 1)) / bands.noise_sd
     missed = np.flatnonzero(np.abs(sds[0]) > norm.isf(0.5 * MISSED_ALARM / record.q) * spread)
     if len(missed):
         order = missed[np.argsort(-np.abs(sds[0, missed]))]

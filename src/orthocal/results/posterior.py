@@ -28,8 +28,9 @@ from .bias_size import size_table
 from .check import findings
 from .coverage import distances
 from .curves import along_labels, domain_curves
-from .likelihood import likelihood_group, require_likelihood
+from .likelihood import few_enough, likelihood_group, require_likelihood
 from .predict import Predictor, prediction_at_data, prepared_samplers, restored_samplers
+from .predictive import PREDICTIVE, predictive_group
 from .record import Record
 from .scores import Loo, loo
 
@@ -46,11 +47,13 @@ class Posterior:
     Attributes
     ----------
     data
-        ``xarray.DataTree`` in ArviZ's schema. ``posterior`` holds each parameter (chain, draw), ``bias`` and ``model``
-        at the data points; ``sample_stats`` the diagnostics; ``observed_data``, ``constant_data`` and ``prior`` what
-        the run was given; ``bias_state`` what ``predict`` needs. Of outcomes with a transform, ``observed_data`` is as
-        it was given, ``bias``, ``model`` and the noise are on the transformed scale, which their attribute ``scale``
-        names.
+        ``xarray.DataTree`` in ArviZ's schema. ``posterior`` holds each parameter (chain, draw), and the noise where it
+        is sampled; ``model`` and ``bias`` these at the data points; ``posterior_predictive`` observations there, and
+        ``log_likelihood`` that of every row; ``prior`` draws of the prior, ``log_prior`` its density;
+        ``sample_stats`` the diagnostics; ``observed_data`` and ``constant_data`` what the run was given;
+        ``bias_state`` and ``projection`` what ``predict`` needs. Of outcomes with a transform, ``observed_data`` and
+        ``posterior_predictive`` are on their own scale, ``bias``, ``model`` and the noise on the transformed one, which
+        their attribute ``scale`` names. docs/arviz.md says more.
     record
         The same as types: what checks, figures and the report look at.
     """
@@ -64,12 +67,29 @@ class Posterior:
         more: Callable[[int], Posterior] | None = None,
     ) -> None:
         """``more`` makes the same posterior with another number of draws a chain."""
-        self.data, self.record, self._more = data, Record(data), more
+        self.record, self._more = Record(data), more
         self._simulator, self._samplers, self._prior = simulator, samplers, prior
 
     def __repr__(self) -> str:
         names = ", ".join(self.parameter_names)
         return f"<Posterior of {names}: {self.record.chains} chains x {self.record.draws} draws>"
+
+    @property
+    def data(self) -> xr.DataTree:
+        """The tree; what ArviZ looks at and no file holds is drawn when it is first asked for."""
+        self._complete()
+        return self.record.data
+
+    def _complete(self) -> None:
+        tree = self.record.data
+        if PREDICTIVE not in tree.children:
+            tree[PREDICTIVE] = xr.DataTree(predictive_group(self.record))
+        if few_enough(self.record):
+            _ = self.log_likelihood
+
+    def with_tree(self, tree: xr.DataTree) -> Posterior:
+        """The same with its draws in another tree: it may be a part of a larger one."""
+        return Posterior(tree, self._simulator, self._samplers, self._prior, self._more)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -123,7 +143,7 @@ class Posterior:
             raise InputError(
                 "this posterior was loaded from a file, and a file holds no problem: oc.calibrate(problem, method, "
                 f"draws={total}, chains={self.record.chains}, seed={self.record.seed}, "
-                f"warmup={self.data.attrs['warmup']}) gives its draws and {draws} more"
+                f"warmup={self.record.warmup}) gives its draws and {draws} more"
             )
         return self._more(total)
 
@@ -203,9 +223,10 @@ class Posterior:
         Algorithm 1 has none: its draws have no joint density.
         """
         require_likelihood(self.record)
-        if "log_likelihood" not in self.data.children:
-            self.data["log_likelihood"] = xr.DataTree(likelihood_group(self.record))
-        return self.data["log_likelihood"].to_dataset()
+        tree = self.record.data
+        if "log_likelihood" not in tree.children:
+            tree["log_likelihood"] = xr.DataTree(likelihood_group(self.record))
+        return tree["log_likelihood"].to_dataset()
 
     @one_blas_thread()
     def loo(self) -> Loo:
@@ -246,7 +267,7 @@ class Posterior:
         For one input the curves of the report are written too: the simulator is called for about 400 draws once.
         """
         _ = self.curves
-        return store.save(self.data, path)
+        return store.save(self.record.data, path)
 
     def pairs_figure(self) -> Figure:
         """The joint posterior of every two parameters."""
@@ -283,7 +304,7 @@ class Posterior:
         except SimulatorError:
             # a simulator that knows the data points only: the figures then show these
             return None
-        self.data["curves"] = xr.DataTree(curves)
+        self.record.data["curves"] = xr.DataTree(curves)
         return curves
 
     @cached_property

@@ -88,17 +88,17 @@ class Predictor(NamedTuple):
         raw = self._raw(x_new, keep, rng)
         if self.record.projection is ProjectionKind.NONE:
             return raw
-        coefficient = self.record.values("posterior", "projection_coefficient")
+        coefficient = self.record.values("projection", "projection_coefficient")
         continuation = self._continuation(rng)
         projected = continuation.apply(x_new, raw, coefficient[:, keep])
-        if not self.record.has("posterior", "prior_shift"):
+        if not self.record.has("projection", "prior_shift"):
             return projected
         # the prior of theta moved theta, and the real process by its regression on theta over all draws
         every = np.arange(self.record.draws)
         whole = continuation.apply(x_new, self._raw(x_new, every, rng), coefficient)
-        unshifted = self.record.values("posterior", "unshifted")
+        unshifted = self.record.values("projection", "unshifted")
         slopes = regressed_on(_merged(unshifted), _merged(whole))
-        shift = self.record.values("posterior", "prior_shift")[:, keep]
+        shift = self.record.values("projection", "prior_shift")[:, keep]
         return np.asarray(projected + np.einsum("csp,pmk->csmk", shift, slopes))
 
     def unprojected_bias(self, x_new: Array, keep: IntArray, rng: np.random.Generator) -> Array:

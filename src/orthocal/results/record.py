@@ -31,9 +31,10 @@ from ..problem.problem import Problem
 from ..problem.row_correlation import RowCorrelation
 from ..problem.transforms import Transforms
 from ..projection import ProjectionKind
+from .labelled import observed_matrix
 from .notes import Notes
 
-FORMAT = "orthocal posterior 1"
+FORMAT = "orthocal posterior 2"
 
 
 def attributes(
@@ -78,7 +79,7 @@ class Record:
 
     def has(self, group: str, name: str) -> bool:
         """Whether a group holds a variable."""
-        return name in self.data[group].to_dataset()
+        return group in self.data.children and name in self.data[group].to_dataset()
 
     def constant(self, name: str) -> Array:
         """One of ``constant_data``."""
@@ -98,7 +99,7 @@ class Record:
 
     @cached_property
     def outcome_names(self) -> tuple[str, ...]:
-        return tuple(str(name) for name in self.values("observed_data", "outcome"))
+        return tuple(str(name) for name in self.constant("outcome"))
 
     @cached_property
     def input_names(self) -> tuple[str, ...]:
@@ -152,8 +153,8 @@ class Record:
     @cached_property
     def kept(self) -> IntArray:
         """Numbers of the draws whose model and bias at the data are there: all of them, but of large data."""
-        posterior = self.data["posterior"].to_dataset()
-        return np.asarray(posterior[KEPT].values, dtype=np.intp) if KEPT in posterior.coords else np.arange(self.draws)
+        model = self.data["model"].to_dataset()
+        return np.asarray(model[KEPT].values, dtype=np.intp) if KEPT in model.coords else np.arange(self.draws)
 
     @property
     def all_kept(self) -> bool:
@@ -162,7 +163,7 @@ class Record:
 
     def at_data(self, name: str, keep: IntArray | None = None) -> Array:
         """``"model"`` or ``"bias"`` at the data, (c, s, n, q), of all kept draws or of those numbered ``keep``."""
-        values = self.values("posterior", name)
+        values = self.values(name, name)
         return values if keep is None else values[:, np.searchsorted(self.kept, keep)]
 
     @property
@@ -189,10 +190,11 @@ class Record:
         stored = self.data["constant_data"].to_dataset()["group"]
         return row_groups(stored.values, len(stored), str(stored.attrs["name"]))
 
-    @property
+    @cached_property
     def native_y(self) -> Array:
-        """The observations as they were given, (n, q)."""
-        return self.values("observed_data", "y")
+        """The observations as they were given, (n, q), NaN where there is none."""
+        observed = self.data["observed_data"].to_dataset()
+        return observed_matrix(observed, len(self.x), self.outcome_names, self.without_inputs)
 
     @cached_property
     def y(self) -> Array:

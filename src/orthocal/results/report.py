@@ -69,7 +69,7 @@ def render(record: Record) -> str:
 
 def size_rows(record: Record) -> Iterator[dict[str, str]]:
     """How large the bias is, where the record knows it."""
-    if record.without_inputs or not record.has("posterior", "bias_square"):
+    if record.without_inputs or not record.has("bias", "bias_square"):
         return
     for name, row in size_table(record, 0.95).iterrows():
         yield {"name": str(name)} | {

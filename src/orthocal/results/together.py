@@ -22,10 +22,11 @@ from .bias_size import bias_integrals
 from .coverage import domain_findings
 from .emulated import emulator_findings
 from .file_words import for_a_file
-from .labelled import PRIOR_POINTS
+from .labelled import prior_quantiles
 from .mixing import kept_draws, mixing
 from .outcome_findings import errors_in_x, impossible_observations
 from .posterior import Posterior
+from .predictive import PREDICTIVE
 from .prior_conflict import conflict
 from .simulator_findings import gradient_error, simulator_work
 from .support import allowed, identified
@@ -34,9 +35,11 @@ from .support import allowed, identified
 GROUP = "experiments"
 #: what is known of the parameters before
 OF_PARAMETERS = (
-    *(f"prior_{name}" for name in ("lower", "upper", "median", "spread")),
+    *(f"prior_{name}" for name in ("lower", "upper", "median", "spread", "quantiles")),
     *("theta_tilde", "minima", "minima_loss", "least_squares"),
 )
+#: groups about rows, of each experiment, that are put together when the tree is looked at
+OF_ROWS = ("observed_data", "log_likelihood", PREDICTIVE)
 #: what is found in the draws of all, and in those of each experiment
 OF_ALL = (
     check.orthogonality,
@@ -87,6 +90,17 @@ class TogetherPosterior(Posterior):
     def __repr__(self) -> str:
         return f"<Posterior of {len(self.experiments)} experiments: {', '.join(self.parameter_names)}>"
 
+    def _complete(self) -> None:
+        """What each experiment has, with its name behind that of the variable: ``y[rig A]``."""
+        tree = self.record.data
+        if PREDICTIVE in tree.children:
+            return
+        for group in OF_ROWS:
+            trees = {name: one.data for name, one in self.experiments.items()}
+            if all(group in one.children for one in trees.values()):
+                named = [_with_name(one[group].to_dataset(), name) for name, one in trees.items()]
+                tree[group] = xr.DataTree(xr.merge(named, compat="equals", join="outer"))
+
     def __getitem__(self, name: str) -> Posterior:
         if name not in self.experiments:
             raise InputError(f"there is no experiment {name!r}: there are {', '.join(self.experiments)}")
@@ -122,7 +136,7 @@ class TogetherPosterior(Posterior):
         """Write everything, all experiments included, to a netCDF file."""
         for one in self.experiments.values():
             _ = one.curves
-        return store.save(self.data, path)
+        return store.save(self.record.data, path)
 
     def report(self, path: str | Path) -> Path:
         """Write one self-contained HTML page about all experiments."""
@@ -145,16 +159,26 @@ class TogetherPosterior(Posterior):
         raise InputError(f"say of which experiment: posterior[{next(iter(self.experiments))!r}].loo()")
 
 
+def _with_name(rows: xr.Dataset, experiment: str) -> xr.Dataset:
+    """Variables and dimensions of an experiment's rows with its name."""
+    own = {name: f"{name}[{experiment}]" for name in (*rows.dims, *rows.variables) if name not in ("chain", "draw")}
+    return rows.rename({name: variable_name(str(new)) for name, new in own.items()})
+
+
 def together_tree(
     together: Problem,
     theta: Array,
     hyper: Mapping[str, Array],
     hyper_priors: Mapping[str, Parameters],
+    priors: Mapping[str, xr.Dataset],
     stats: Mapping[str, Array],
     attributes: Mapping[str, str | int],
     own: Mapping[str, xr.DataTree],
 ) -> xr.DataTree:
-    """The tree of all experiments: ``theta`` (c, s, P), and mu and tau of pools, (c, s) each, with their priors."""
+    """The tree of all experiments: ``theta`` (c, s, P), and mu and tau of pools, (c, s) each, with their priors.
+
+    ``priors`` are the groups ``prior`` and ``log_prior``.
+    """
     names = (*together.parameters.names, *hyper)
     values = np.concatenate([theta, *(one[:, :, None] for one in hyper.values())], axis=2)
     index = {"chain": np.arange(theta.shape[0]), "draw": np.arange(theta.shape[1])}
@@ -171,7 +195,7 @@ def together_tree(
         "sample_stats": xr.Dataset({name: (("chain", "draw"), one) for name, one in stats.items()}, coords=index),
         "observed_data": xr.Dataset(),
         "constant_data": _constants(together, every).assign_coords(parameter=list(names)),
-        "prior": _prior(every),
+        **priors,
         "bias_state": xr.Dataset(),
     }
     return with_experiments(xr.DataTree.from_dict(groups), attributes, [variable_name(name) for name in names], own)
@@ -205,22 +229,14 @@ def _constants(together: Problem, every: list[Parameters]) -> xr.Dataset:
         f"prior_{name}": (("parameter",), np.concatenate([getattr(one, name) for one in every]))
         for name in ("lower", "upper", "median", "spread")
     }
+    quantiles = np.concatenate([prior_quantiles(one) for one in every], axis=1)
     return xr.Dataset(
         {
             **parts,
+            "prior_quantiles": (("quantile", "parameter"), quantiles),
             "theta_tilde": (("parameter",), whole(together.theta_tilde)),
             "minima": (("minimum", "parameter"), np.stack([whole(one.theta) for one in together.minima])),
             "minima_loss": (("minimum",), np.array([one.loss for one in together.minima])),
             "least_squares": (("parameter",), whole(together.loss_minima[0].theta)),
         }
     )
-
-
-def _prior(every: list[Parameters]) -> xr.Dataset:
-    u = (np.arange(PRIOR_POINTS) + 0.5) / PRIOR_POINTS
-    columns = {
-        name: (("chain", "draw"), one.marginal_quantile(np.tile(u[:, None], one.p))[None, :, j])
-        for one in every
-        for j, name in enumerate(one.variables)
-    }
-    return xr.Dataset(columns, coords={"chain": [0], "draw": np.arange(PRIOR_POINTS)})

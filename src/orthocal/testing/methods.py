@@ -121,7 +121,7 @@ class _Check:
         for problem in self._problems:
             posterior = calibrate(problem, self._method, self._draws, CHAINS, 0, self._warmup, progress=False)
             self._posteriors.append(posterior)
-            stored = np.asarray(posterior.data["posterior"]["bias"])
+            stored = np.asarray(posterior.data["bias"]["bias"])
             gap = float(np.abs(posterior.predict(problem.data.x)["bias"].values - stored).max())
             size = float(np.abs(stored).max())
             require(
