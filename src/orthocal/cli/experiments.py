@@ -48,11 +48,7 @@ def compared_experiments(
             seed=sampling.seed,
             warmup=sampling.warmup,
         )
-<<<<<<< HEAD
         comparison.together.record.data.attrs |= provenance(path, folder, given["settings"])
-=======
-        comparison.together.record.data.attrs["problem_file"] = path.name
->>>>>>> 5b00f4e (Groups for ArviZ: posterior has what is sampled; model, bias, predictive, prior draws and log prior have their own)
 
         def tables(folder: Path) -> str:
             for name, table in zip(TABLES, (comparison.disagreements(), comparison.predictions), strict=True):
