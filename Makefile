@@ -76,7 +76,7 @@ test-mutations: .venv/ready-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
 
-# a part of it: make bench ARGS="bart large_data"; its parts: make bench ARGS=--list
+# a part of it: make bench ARGS="bart large_data"; its parts: ARGS=--list; kept in benchmarks/history.json: ARGS="--record bart"
 bench: .venv/ready-bench
 	$(BIN)/python benchmarks/run.py $(ARGS)
 

@@ -11,6 +11,7 @@ from time import process_time
 import numpy as np
 
 import orthocal as oc
+from history import record
 from orthocal.examples import MODEL1, MODEL2_PART, MODEL3
 
 CHAINS, DRAWS, REPEATS = 4, 1000, 5
@@ -36,6 +37,7 @@ def main() -> None:
         a, b, c, d, e, f = np.median(rows, axis=0)
         line = f"{model.title:32} {a:6.2f} {b / a:7.0f} {c:6.2f} | {d:6.2f} {e / d:7.0f} {f:6.2f}"
         print(f"{line} | {(b / a) / (e / d):.2f}x", flush=True)
+        record(f"{model.name}, gp", b / a, "effective draws a CPU second", "pgp", (b / a) / (e / d))
 
 
 if __name__ == "__main__":

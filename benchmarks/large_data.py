@@ -25,6 +25,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
 import orthocal as oc
+from history import record
 from large_trees import THETA, bias, problem, simulator, theta_star, waves
 from orthocal.methods import regress_functions
 from orthocal.regression.gaussian_process import radial_correlation
@@ -71,7 +72,10 @@ def table() -> None:
     print(f"\n{'form':6}{'d':>2}{'n':>9}{'s':>8}{'GB':>6}   {'theta':38}apart  basis   moved   nodes")
     for case in CASES:
         command = [sys.executable, __file__, *map(str, case)]
-        print(subprocess.run(command, check=True, capture_output=True, text=True).stdout, end="", flush=True)
+        line = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        print(line, end="", flush=True)
+        what, d, n, seconds = line.split()[:4]
+        record(f"{what}, n = {n}, {d} inputs", float(seconds), "CPU s")
 
 
 def gappy(n: int, d: int, gap: bool, nodes: int) -> oc.Problem:

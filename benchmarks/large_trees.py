@@ -21,6 +21,7 @@ import numpy as np
 from scipy import stats
 
 import orthocal as oc
+from history import record
 
 THETA = np.array([1.0, 1.5])
 #: prior, inputs, data
@@ -105,7 +106,10 @@ def main(draws: int = DRAWS) -> None:
     )
     for case in CASES:
         command = [sys.executable, __file__, *map(str, case), str(draws)]
-        print(subprocess.run(command, check=True, capture_output=True, text=True).stdout, end="", flush=True)
+        line = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        print(line, end="", flush=True)
+        what, d, n, seconds = line.split()[:4]
+        record(f"{what}, n = {n}, {d} inputs", float(seconds), "CPU s")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import stats
 
 import orthocal as oc
+from history import record
 
 N, DRAWS, CHAINS = 200, 500, 4
 
@@ -36,6 +37,7 @@ def main() -> None:
         oc.calibrate(problem(q), draws=DRAWS, chains=CHAINS, seed=1, progress=False)
         wall, cpu = perf_counter() - wall, process_time() - cpu
         print(f"{q:4d} {wall:7.1f} {cpu:7.1f} {cpu / q:10.2f}", flush=True)
+        record(f"{q} outcomes, n = {N}", cpu, "CPU s")
 
 
 if __name__ == "__main__":

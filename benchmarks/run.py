@@ -3,6 +3,7 @@
 python benchmarks/run.py             all parts, one after the other
 python benchmarks/run.py bart joint  these parts
 python benchmarks/run.py --list      their names
+python benchmarks/run.py --record bart  the same, kept in benchmarks/history.json
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 from arviz_stats.base import array_stats
 
 import orthocal as oc
+from history import append, record, taken
 from orthocal.examples import MODEL1, MODEL2, MODEL3
 from plain_algorithm import plain_algorithm
 
@@ -59,6 +61,7 @@ def main() -> None:
         a, b, c, d = np.median(rows, axis=0)
         ratios = f"{c / a:4.1f}x {(b / a) / (d / c):5.0f}x"
         print(f"{model.title:8} {a:8.2f} {b:6.0f} {b / a:8.0f} | {c:8.2f} {d:6.0f} {d / c:8.0f} | {ratios}", flush=True)
+        record(f"{model.name}, pgp", b / a, "effective draws a CPU second", "plain NumPy", (b / a) / (d / c))
 
 
 #: module and function of each; a package that one needs and that is not there stops that one alone
@@ -76,17 +79,21 @@ PARTS = {
 }
 
 
-def run(names: list[str]) -> int:
+def run(names: list[str], kept: bool = False) -> int:
     """These parts, each whatever becomes of the others; how many failed."""
     failed = 0
     for name in names:
         started, cpu = perf_counter(), process_time()
+        taken(name)  # what a part that failed has left
         try:
             module, function = PARTS[name]
             getattr(import_module(module), function)()
         except Exception:
             traceback.print_exc()
             failed += 1
+        else:
+            if kept:
+                append(taken(name))
         print(
             f"[{name}: {perf_counter() - started:.0f} s, CPU of this process {process_time() - cpu:.0f} s]", flush=True
         )
@@ -94,10 +101,11 @@ def run(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    asked = sys.argv[1:] or list(PARTS)
+    kept = "--record" in sys.argv
+    asked = [name for name in sys.argv[1:] if name != "--record"] or list(PARTS)
     if asked == ["--list"]:
         print(*PARTS)
     elif unknown := [name for name in asked if name not in PARTS]:
         sys.exit(f"no part of the benchmarks is called {', '.join(unknown)}: {', '.join(PARTS)}")
     else:
-        sys.exit(run(asked) > 0)
+        sys.exit(run(asked, kept) > 0)

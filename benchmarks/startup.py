@@ -17,6 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
+from history import record
+
 #: the last revision before the tree followed the way of the data
 BEFORE = "2680e53"
 REPEATS = 11
@@ -84,6 +86,7 @@ def main(revision: str = BEFORE) -> None:
         for title, script in CASES.items():
             ours, peer = np.median(times(script, trees, folder), axis=0)
             print(f"{title:37} {ours:6.3f} {peer:6.3f} {ours / peer:8.2f}", flush=True)
+            record(title, ours, "CPU s", f"revision {revision}", peer / ours)
 
 
 if __name__ == "__main__":

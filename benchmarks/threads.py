@@ -12,6 +12,7 @@ from scipy import stats
 from threadpoolctl import threadpool_limits
 
 import orthocal as oc
+from history import record
 from orthocal.machine import threads
 
 CORES = os.cpu_count() or 1
@@ -45,6 +46,7 @@ def main() -> None:
         measured(*case, limited=True)  # compiles, imports
         (a, b), (c, d) = measured(*case, limited=True), measured(*case, limited=False)
         print(f"{name:16} {a:15.2f} {b:6.2f} | {c:17.2f} {d:6.2f} | {c / a:9.1f} {d / b:11.1f}", flush=True)
+        record(f"{name}, one BLAS thread", a, "CPU s", f"{CORES} BLAS threads", c / a)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from typing import Any
 
-import click
 import typer
 
 from orthocal.cli import app
@@ -17,42 +17,47 @@ Made from the program itself; `orthocal COMMAND --help` says the same. What a pr
 """
 
 
-def commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+# Typer has brought click along under several names, so its commands and parameters have no type here.
+def commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """All commands that do something, with the words that call them."""
-    if isinstance(command, click.Group):
-        for name, part in command.commands.items():
-            yield from commands(part, (*path, name))
-    else:
+    parts = getattr(command, "commands", None)
+    if parts is None:
         yield path, command
+        return
+    for name, part in parts.items():
+        if not part.hidden:
+            yield from commands(part, (*path, name))
 
 
 def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def row(parameter: click.Parameter, context: click.Context) -> str:
+def row(parameter: Any, context: typer.Context) -> str:
     """Name, what it means, and what it is if not given."""
-    names = parameter.opts + parameter.secondary_opts
     if parameter.param_type_name == "argument":
-        shown = f"`{parameter.make_metavar(context)}`"
+        shown = (parameter.metavar or parameter.name).upper()
     else:
-        value = "" if getattr(parameter, "is_flag", False) else f" {parameter.type.name.upper()}"
-        shown = ", ".join(f"`{name}{value}`" for name in names)
+        shown = parameter.get_help_record(context)[0]
     default = parameter.get_default(context, call=False)
-    absent = default is None or default is False or callable(default) or str(default) in ("()", "[]", "")
-    said = "required" if parameter.required else ("" if absent else f"`{default}`")
-    return f"| {cell(shown)} | {cell(getattr(parameter, 'help', '') or '')} | {cell(said)} |"
+    # False first: it equals 0, which is a default worth showing
+    silent = default is None or default is False or callable(default) or default in ("", (), [])
+    said = "required" if parameter.required else ("" if silent else f"`{default}`")
+    return f"| `{cell(shown)}` | {cell(getattr(parameter, 'help', None) or '')} | {cell(said)} |"
 
 
-def section(path: tuple[str, ...], command: click.Command) -> str:
-    context = click.Context(command, info_name=" ".join(path))
+def section(path: tuple[str, ...], command: Any) -> str:
+    context = typer.Context(command, info_name=" ".join(path))
     usage = " ".join([*path, *command.collect_usage_pieces(context)])
     words = inspect.cleandoc(command.help or "").replace("\f", "")
-    rows = [row(one, context) for one in command.params if one.name != "help" and not getattr(one, "hidden", False)]
-    table = "\n".join(["| | | default |", "|---|---|---|", *rows])
-    return f"## `{' '.join(path)}`\n\n{words}\n\n```text\n{usage}\n```\n\n{table if rows else ''}\n"
+    shown = [one for one in command.params if one.name != "help" and not getattr(one, "hidden", False)]
+    table = "\n".join(["| | | default |", "|---|---|---|", *(row(one, context) for one in shown)])
+    return f"## `{' '.join(path)}`\n\n{words}\n\n```text\n{usage}\n```\n\n{table if shown else ''}\n"
 
 
 def page() -> str:
-    found = commands(typer.main.get_command(app), ("orthocal",))
+    """All commands in Markdown."""
+    found = [*commands(typer.main.get_command(app), ("orthocal",))]
+    if len(found) < 2:
+        raise RuntimeError("Typer no longer shows its commands as `commands`: change this file")
     return "\n".join([TITLE, *(section(path, command) for path, command in found)])
