@@ -5,6 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from traceback import extract_tb
 
+__all__ = [
+    "ConfigError",
+    "FileError",
+    "IdentifiabilityError",
+    "InputError",
+    "NonFiniteError",
+    "OrthocalError",
+    "OrthocalWarning",
+    "SimulatorError",
+    "WriteError",
+]
+
 #: for messages that end a program which has more to do
 KEPT = "what had finished is kept: the same command goes on from there"
 

@@ -16,6 +16,8 @@ import numpy as np
 from .arrays import Array
 from .errors import InputError
 
+__all__ = ["Absolute", "Huber", "Loss", "Squared"]
+
 #: the absolute value is rounded off within this share of the residuals' size: a sum over nodes has corners that the
 #: integral does not have
 ROUNDING = 0.05
