@@ -88,7 +88,7 @@ def main() -> None:
         sampler, mine, size = ours(x, y, nodes, repeats)
         other = theirs(sampler, y, repeats)
         print(f"{n:6} {d:2} {mine:8.3f} {other:8.3f} {other / mine:5.1f}x  {size:.2f} MB", flush=True)
-        record(f"one sweep, n = {n}, {d} inputs", mine, "CPU ms", f"bartz {bartz.__version__}", other / mine)
+        record(f"one sweep, n = {n}, d = {d}", mine, "CPU ms", f"bartz {bartz.__version__}", other / mine)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def main() -> None:
         y = 5 * np.sin(6 * x[:, 0]) + (5 * x[:, 1] ** 2 if d > 1 else 0) + rng.standard_normal(n)
         mine, other = 1e6 * ours(x, y), 1e6 * theirs(x, y)
         print(f"{n:6} {d:2} {mine:8.2f} {other:8.1f} {other / mine:5.0f}x", flush=True)
-        record(f"one move, n = {n}, {d} inputs", mine, "CPU µs", "pyBASS", other / mine)
+        record(f"one move, n = {n}, d = {d}", mine, "CPU µs", "pyBASS", other / mine)
 
 
 if __name__ == "__main__":

@@ -78,12 +78,17 @@ def rounded(value: float | None) -> float | None:
 
 
 def commit() -> str:
-    """The commit that is measured, with a + if files have changed since."""
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=7", "--dirty=+", "--exclude=*"]
+    """The last commit that changed the package, with a + if its files have changed since."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        last = _git("log", "-1", "--format=%h", "--abbrev=7", "--", "src")
+        return last + ("+" if _git("status", "--porcelain", "--", "src") else "")
     except (FileNotFoundError, subprocess.CalledProcessError):
         return "unknown"
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def machine() -> str:

@@ -75,7 +75,7 @@ def table() -> None:
         line = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         print(line, end="", flush=True)
         what, d, n, seconds = line.split()[:4]
-        record(f"{what}, n = {n}, {d} inputs", float(seconds), "CPU s")
+        record(f"{what}, n = {n}, d = {d}", float(seconds), "CPU s")
 
 
 def gappy(n: int, d: int, gap: bool, nodes: int) -> oc.Problem:

@@ -109,7 +109,7 @@ def main(draws: int = DRAWS) -> None:
         line = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         print(line, end="", flush=True)
         what, d, n, seconds = line.split()[:4]
-        record(f"{what}, n = {n}, {d} inputs", float(seconds), "CPU s")
+        record(f"{what}, n = {n}, d = {d}", float(seconds), "CPU s")
 
 
 if __name__ == "__main__":
