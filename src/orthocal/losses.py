@@ -16,7 +16,7 @@ import numpy as np
 from .arrays import Array
 from .errors import InputError
 
-__all__ = ["Absolute", "Huber", "Loss", "Squared"]
+__all__ = ["Absolute", "Huber", "Loss", "Slopes", "Squared"]
 
 #: the absolute value is rounded off within this share of the residuals' size: a sum over nodes has corners that the
 #: integral does not have
@@ -24,7 +24,15 @@ ROUNDING = 0.05
 
 
 class Slopes(NamedTuple):
-    """phi, phi' and phi'' at z."""
+    """phi, phi' and phi'' at z.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> slopes = oc.losses.Squared().at(np.array([[4.0]]), typical=1.0, noise=1.0)
+    >>> slopes.value, slopes.first, slopes.second
+    (array([[4.]]), array([[1.]]), array([[0.]]))
+    """
 
     value: Array
     first: Array
@@ -32,20 +40,60 @@ class Slopes(NamedTuple):
 
 
 class Loss(Protocol):
-    """A loss of residuals whose squared size at each node is z."""
+    """A loss of residuals whose squared size at each node is z: what ``oc.methods.Joint(loss=...)`` takes.
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> [loss.name for loss in (oc.losses.Squared(), oc.losses.Absolute(), oc.losses.Huber())]
+    ['squared', 'absolute', 'huber']
+    """
 
     name: ClassVar[str]
 
     def at(self, z: Array, typical: float, noise: float) -> Slopes:
-        """phi at z (s, m); ``typical`` is the size of the residuals at the best fit, ``noise`` that of the noise."""
+        """phi, phi' and phi'' at z (s, m).
+
+        Parameters
+        ----------
+        z
+            |r|^2 = r'W r of each draw and node.
+        typical
+            Size of the residuals at the best fit.
+        noise
+            Size of the noise.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> z = np.array([[1.0, 100.0]])
+        >>> oc.losses.Huber(k=2.0).at(z, typical=1.0, noise=1.0).value
+        array([[ 1., 36.]])
+        """
 
     def describe(self) -> str | dict[str, Any]:
-        """The user's choice, as what JSON can store."""
+        """The user's choice, as what JSON can store.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.losses.Absolute().describe(), oc.losses.Huber(k=2.0).describe()
+        ('absolute', {'kind': 'huber', 'k': 2.0})
+        """
 
 
 @dataclass(frozen=True)
 class Squared:
-    """∫ r'W r dP_x: theta* is the least-squares fit to the real process."""
+    """∫ r'W r dP_x: theta* is the least-squares fit to the real process.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> oc.losses.Squared().at(np.array([[0.25, 4.0]]), typical=1.0, noise=1.0).value
+    array([[0.25, 4.  ]])
+    >>> oc.methods.Joint(loss=oc.losses.Squared()).describe()["loss"]
+    'squared'
+    """
 
     name: ClassVar[str] = "squared"
 
@@ -58,7 +106,16 @@ class Squared:
 
 @dataclass(frozen=True)
 class Absolute:
-    """∫ |r| dP_x: theta* fits most of the domain, whatever the simulator does on a small part of it."""
+    """∫ |r| dP_x: theta* fits most of the domain, whatever the simulator does on a small part of it.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> oc.losses.Absolute().at(np.array([[0.25, 4.0]]), typical=0.0, noise=1.0).value
+    array([[0.5, 2. ]])
+    >>> oc.methods.Joint(loss=oc.losses.Absolute()).describe()["loss"]
+    'absolute'
+    """
 
     name: ClassVar[str] = "absolute"
 
@@ -78,6 +135,18 @@ class Huber:
     ----------
     k
         Where it turns, in standard deviations of the noise (of a typical outcome, where there are several).
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> squared, huber = oc.losses.Squared(), oc.losses.Huber(k=1.0)
+    >>> z = np.array([[0.25, 1.0, 9.0]])
+    >>> squared.at(z, 1.0, 1.0).value, huber.at(z, 1.0, 1.0).value
+    (array([[0.25, 1.  , 9.  ]]), array([[0.25, 1.  , 5.  ]]))
+    >>> oc.losses.Huber(k=0)
+    Traceback (most recent call last):
+        ...
+    orthocal.errors.InputError: k=0: give where Huber's loss turns, a positive number of noise sds
     """
 
     name: ClassVar[str] = "huber"

@@ -49,6 +49,19 @@ def next_runs(posterior: Posterior, runs: RunTable, n: int, seed: int = 0, progr
     Returns
     -------
     One row a run, one column a parameter: what ``oc.campaign`` takes as its design, with the store of the runs so far.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> from scipy import stats
+    >>> theta, x = np.linspace(1, 3, 5)[:, None], np.linspace(0, 1, 5)
+    >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+    >>> emulator = oc.emulate(runs, oc.emulators.GP(nu=2.5), progress=False)
+    >>> problem = oc.Problem(x, np.exp(-2.2 * x), emulator, {"rate": stats.uniform(1, 2)}, noise_cov=1e-3)
+    >>> posterior = oc.calibrate(problem, draws=50, chains=2, seed=1, progress=False, emulator_draws=0)
+    >>> more = oc.next_runs(posterior, runs, 3, progress=False)
+    >>> more.shape, bool(more["rate"].between(1, 3).all())
+    ((3, 1), True)
     """
     used = usable_runs(runs)
     if posterior.parameter_names != used.parameter_names:

@@ -110,6 +110,10 @@ MUTATIONS = [
             "relative_var=every.noise_var",
             "relative_var=np.ones(len(every.x))",
         ),
+    ),
+    *_of(
+        "bias/gp_sampler.py",
+        "bias/test_gp.py",
         (
             "a scale of the noise is ignored",
             "precision = 1 + spectrum**2 / noise_scale[:, None]",

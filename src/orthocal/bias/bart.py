@@ -35,6 +35,16 @@ class BART(BARTSettings, ListedPrior):
         Fewest data points of a leaf.
     sweeps
         Backfitting sweeps for each draw.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 50))
+    >>> trees = oc.methods.Joint(bias=oc.bias.BART(trees=50))
+    >>> posterior = oc.calibrate(problem, trees, draws=100, chains=2, seed=1, progress=False)
+    >>> bool(abs(posterior.theta.mean() - model1.theta_star[0]) < 0.5)
+    True
     """
 
     name: ClassVar[str] = "bart"

@@ -51,6 +51,23 @@ class Setting(NamedTuple):
     noise_cov
         Covariance of all observations' noise, (n, n), where it is correlated between them. ``noise_var`` is then what
         is left when the correlated part is known: that is drawn beside the bias, and taken off its residual.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> x = np.linspace(0, 1, 20)[:, None]
+    >>> setting = oc.bias.Setting(
+    ...     x=x,
+    ...     nodes=np.array([[0.25], [0.75]]),
+    ...     span=np.ones(1),
+    ...     noise_var=np.ones(20),
+    ...     residual=5 * np.sin(6 * x[:, 0]),
+    ...     gradient=x,
+    ...     unit=10.0,
+    ... )
+    >>> sampler = oc.bias.GP(sd=0.5, lengthscale=0.3).prepare(setting)
+    >>> sampler.findings()["sd"]
+    0.5
     """
 
     x: Array
@@ -69,12 +86,37 @@ class Setting(NamedTuple):
 
     @property
     def every(self) -> Setting:
-        """With a row for every observation."""
+        """With a row for every observation.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> one, none = np.ones(1), np.empty((0, 1))
+        >>> two = np.zeros((2, 1))
+        >>> pair = oc.bias.Setting(two, none, one, np.ones(2), np.array([1.0, 3.0]), two, 1.0)
+        >>> merged = oc.bias.Setting(two[:1], none, one, one / 2, 2 * one, two[:1], 1.0, unmerged=pair)
+        >>> len(merged.x), len(merged.every.x), len(pair.every.x)
+        (1, 2, 2)
+        """
         return self if self.unmerged is None else self.unmerged
 
 
 class BiasSampler(Protocol):
-    """Draws of the bias given a residual."""
+    """Draws of the bias given a residual: what ``prepare`` of a prior returns.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> x = np.linspace(0, 1, 20)[:, None]
+    >>> setting = oc.bias.Setting(x, x[:0], np.ones(1), np.ones(20), 10 * x[:, 0] ** 2, x, 1.0)
+    >>> sampler = oc.bias.GP(sd=5.0, lengthscale=0.5).prepare(setting)
+    >>> rngs = [np.random.default_rng(c) for c in range(3)]
+    >>> state, values = sampler.draw(rngs, None, np.tile(setting.residual, (3, 1)))
+    >>> records = sampler.record(state)
+    >>> again = sampler.predict(rngs[0], records, x)
+    >>> values.shape, again.shape
+    ((3, 20), (3, 20))
+    """
 
     def draw(
         self,
@@ -87,30 +129,126 @@ class BiasSampler(Protocol):
 
         ``state`` is None at first. ``noise_scale`` (c,) multiplies the noise variances where the noise is sampled;
         it is given only to samplers whose attribute ``takes_noise_scale`` is true.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> x = np.linspace(0, 1, 20)[:, None]
+        >>> setting = oc.bias.Setting(x, x[:5], np.ones(1), np.ones(20), 10 * x[:, 0] ** 2, x, 1.0)
+        >>> sampler = oc.bias.GP(sd=5.0, lengthscale=0.5).prepare(setting)
+        >>> rngs = [np.random.default_rng(c) for c in range(3)]
+        >>> state, values = sampler.draw(rngs, None, np.tile(setting.residual, (3, 1)))
+        >>> values.shape, np.allclose(values[:, :5], values[:, 20:], atol=1e-3)
+        ((3, 25), True)
         """
 
     def record(self, state: Any) -> dict[str, Array]:
-        """What ``predict`` needs of a state, as arrays with the chain first."""
+        """What ``predict`` needs of a state, as arrays with the chain first.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> x = np.linspace(0, 1, 20)[:, None]
+        >>> setting = oc.bias.Setting(x, x[:0], np.ones(1), np.ones(20), 10 * x[:, 0] ** 2, x, 1.0)
+        >>> sampler = oc.bias.BNN(hidden=5).prepare(setting)
+        >>> state, _ = sampler.draw([np.random.default_rng(1)], None, setting.residual[None])
+        >>> {name: values.shape[0] for name, values in sampler.record(state).items()}
+        {'weights': 1}
+        """
 
     def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
-        """b at x_new (m, d) for s recorded draws, (s, m): the same functions that were drawn."""
+        """b at x_new (m, d) for s recorded draws, (s, m): the same functions that were drawn.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> x = np.linspace(0, 1, 20)[:, None]
+        >>> setting = oc.bias.Setting(x, x[:0], np.ones(1), np.ones(20), 10 * x[:, 0] ** 2, x, 1.0)
+        >>> sampler = oc.bias.BNN(hidden=5).prepare(setting)
+        >>> rng = np.random.default_rng(1)
+        >>> state, values = sampler.draw([rng], None, setting.residual[None])
+        >>> np.allclose(sampler.predict(rng, sampler.record(state), x), values)
+        True
+        """
 
     def findings(self) -> dict[str, Any]:
-        """What a user should know of the fitted prior: numbers and lists that can be stored as JSON."""
+        """What a user should know of the fitted prior: numbers and lists that can be stored as JSON.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> x = np.linspace(0, 1, 20)[:, None]
+        >>> setting = oc.bias.Setting(x, x[:0], np.ones(1), np.ones(20), 10 * x[:, 0] ** 2, x, unit=10.0)
+        >>> findings = oc.bias.GP(sd=0.5, lengthscale=0.3).prepare(setting).findings()
+        >>> findings["sd"], findings["lengthscale"]
+        (0.5, [0.3])
+        """
 
     def settings(self) -> dict[str, Any]:
-        """All that is needed to rebuild the sampler of a stored posterior, as what JSON can store."""
+        """All that is needed to rebuild the sampler of a stored posterior, as what JSON can store.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> x = np.linspace(0, 1, 20)[:, None]
+        >>> setting = oc.bias.Setting(x, x[:0], np.ones(1), np.ones(20), 10 * x[:, 0] ** 2, x, 1.0)
+        >>> oc.bias.GP(sd=0.5, lengthscale=0.3).prepare(setting).settings()["kind"]
+        'gp'
+        """
 
 
 @runtime_checkable
 class BiasPrior(Protocol):
-    """A nonparametric prior on the bias."""
+    """A nonparametric prior on the bias: all that ``oc.methods`` ask of one.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> class Offset:
+    ...     def prepare(self, setting):
+    ...         return OffsetSampler(len(setting.x) + len(setting.nodes))
+    ...
+    ...     def describe(self):
+    ...         return {"kind": "offset"}
+    >>> class OffsetSampler(oc.bias.ChainwiseSampler):
+    ...     def __init__(self, points):
+    ...         self.points = points
+    ...
+    ...     def one_draw(self, rng, state, residual):
+    ...         precision = 1 + len(residual)
+    ...         level = rng.normal(residual.sum() / precision, precision**-0.5)
+    ...         return level, np.full(self.points, level)
+    >>> isinstance(Offset(), oc.bias.BiasPrior)
+    True
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+    >>> own = oc.methods.Projected(bias=Offset())
+    >>> oc.calibrate(problem, own, draws=50, chains=2, seed=1, progress=False).theta.shape
+    (2, 50, 1)
+    """
 
     def prepare(self, setting: Setting) -> BiasSampler:
-        """Fix hyperparameters, factorise, compile: all that is done once."""
+        """Fix hyperparameters, factorise, compile: all that is done once.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> x = np.linspace(0, 1, 20)[:, None]
+        >>> setting = oc.bias.Setting(x, x[:0], np.ones(1), np.ones(20), 10 * x[:, 0] ** 2, x, 1.0)
+        >>> sampler = oc.bias.GP().prepare(setting)
+        >>> sampler.findings()["sd"] > 0
+        True
+        """
 
     def describe(self) -> dict[str, Any]:
-        """The user's choices, as what JSON can store."""
+        """The user's choices, as what JSON can store.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.bias.BMARS(order=1).describe()
+        {'kind': 'bmars', 'moves': 10, 'order': 1, 'degree': 1, 'most': 50, 'least': 5}
+        """
 
 
 @runtime_checkable
@@ -178,12 +316,31 @@ class ListedPrior:
 
     @staticmethod
     def restore(settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BiasSampler:
-        """The sampler of a stored posterior, from its ``settings()`` and its points."""
+        """The sampler of a stored posterior, from its ``settings()`` and its points.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> x = np.linspace(0, 1, 20)[:, None]
+        >>> setting = oc.bias.Setting(x, x[:0], np.ones(1), np.ones(20), 10 * x[:, 0] ** 2, x, 1.0)
+        >>> sampler = oc.bias.GP().prepare(setting)
+        >>> again = oc.bias.GP.restore(sampler.settings(), x, x[:0], np.ones(20))
+        >>> again.settings() == sampler.settings()
+        True
+        """
         raise NotImplementedError
 
     @staticmethod
     def remarks(findings: dict[str, Any]) -> Iterator[Finding]:
-        """What is to be said about the ``findings()`` of a sampler."""
+        """What is to be said about the ``findings()`` of a sampler.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> for finding in oc.bias.GP.remarks({"jitter": 1e-6}):
+        ...     print(finding.message)
+        a jitter of 1e-06 of its variance was needed
+        """
         return iter(())
 
 

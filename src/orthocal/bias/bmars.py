@@ -47,6 +47,16 @@ class BMARS(BMARSSettings, ListedPrior):
         Most basis functions beside the intercept.
     least
         Fewest data points where a hinge is not zero.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 50))
+    >>> splines = oc.methods.Joint(bias=oc.bias.BMARS(order=1, degree=2))
+    >>> posterior = oc.calibrate(problem, splines, draws=100, chains=2, seed=1, progress=False)
+    >>> bool(abs(posterior.theta.mean() - model1.theta_star[0]) < 0.5)
+    True
     """
 
     name: ClassVar[str] = "bmars"

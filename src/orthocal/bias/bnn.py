@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ..arrays import Array
 from ..errors import InputError
 from ..findings import Finding
 from .base import ChainwiseSampler, ListedPrior, Setting, listed
+from .network import Network, normals, ridge
 
 #: trajectories from a draw of the prior before the first draw that is handed out; they set the step size
 START_TRAJECTORIES = 100
@@ -33,24 +34,6 @@ FIRST_STEP = 0.1
 SETTLED_LIMITS = 1.1, 2.0
 #: Hamiltonian steps that are shorter, in prior sds, or more often refused than this do not move the bias
 SHORTEST_STEP, LEAST_ACCEPTANCE = 1e-12, 0.05
-
-
-class Network(NamedTuple):
-    """The weights of all chains in units of their prior sds, and the chains' step sizes.
-
-    Attributes
-    ----------
-    hidden
-        Weights into the hidden units, (c, q), in the order of ``BNNSampler.shapes``.
-    output
-        Weights into the output, (c, hidden + 1), the intercept last.
-    step
-        Largest step of a trajectory, (c,): set in the first draw and fixed from then on.
-    """
-
-    hidden: Array
-    output: Array
-    step: Array
 
 
 @listed
@@ -78,6 +61,16 @@ class BNN(ListedPrior):
         Steps of a trajectory of Hamiltonian Monte Carlo.
     trajectories
         Trajectories for each draw.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 50))
+    >>> network = oc.methods.Joint(bias=oc.bias.BNN(hidden=5))
+    >>> posterior = oc.calibrate(problem, network, draws=50, chains=2, warmup=100, seed=1, progress=False)
+    >>> bool(abs(posterior.theta.mean() - model1.theta_star[0]) < 0.5)
+    True
     """
 
     name: ClassVar[str] = "bnn"
@@ -253,7 +246,7 @@ class BNNSampler(ChainwiseSampler):
         Under a bias of many noise sds the density at such a draw is so steep that only tiny steps are accepted, and a
         chain would never arrive: it gets there over densities with a larger noise.
         """
-        hidden, step = _normals(rngs, len(self.hidden_scales)), np.full(len(rngs), FIRST_STEP)
+        hidden, step = normals(rngs, len(self.hidden_scales)), np.full(len(rngs), FIRST_STEP)
         for stage in range(int(np.log(self.spread) / np.log(STAGE)), 0, -1):
             larger = STAGE**stage
             hidden, step = self._noisier(larger)._tuned(rngs, hidden, step, response / larger, STAGE_TRAJECTORIES)
@@ -282,7 +275,7 @@ class BNNSampler(ChainwiseSampler):
         self, rngs: list[np.random.Generator], hidden: Array, step: Array, response: Array
     ) -> tuple[Array, Array, Array]:
         """The next hidden weights of each chain by one trajectory, its probability of acceptance, and their density."""
-        momentum = _normals(rngs, hidden.shape[1])
+        momentum = normals(rngs, hidden.shape[1])
         uniform = np.array([rng.random(2) for rng in rngs])
         # trajectories of one length could return to where they began, for ever: their length is random
         size = (step * (SHORTEST + (1 - SHORTEST) * uniform[:, 0]))[:, None]
@@ -310,7 +303,7 @@ class BNNSampler(ChainwiseSampler):
         """
         units = self._units(hidden * self.hidden_scales, self._inputs[: self._n])
         columns = self._columns(units[-1])
-        values, vectors = _ridge(columns)
+        values, vectors = ridge(columns)
         mean = self._mean(columns, values, vectors, response)
         error = response - (columns @ mean[:, :, None])[:, :, 0]
         density = -(np.log(values).sum(axis=1) + (error**2).sum(axis=1) + (mean**2).sum(axis=1)) / 2
@@ -324,8 +317,8 @@ class BNNSampler(ChainwiseSampler):
     def _output(self, rngs: list[np.random.Generator], hidden: Array, response: Array) -> Array:
         """Output weights from N(m, G^-1) given the hidden ones, (c, hidden + 1)."""
         columns = self._columns(self._units(hidden * self.hidden_scales, self._inputs[: self._n])[-1])
-        values, vectors = _ridge(columns)
-        noise = _normals(rngs, columns.shape[2]) / np.sqrt(values)
+        values, vectors = ridge(columns)
+        noise = normals(rngs, columns.shape[2]) / np.sqrt(values)
         return self._mean(columns, values, vectors, response) + (vectors @ noise[:, :, None])[:, :, 0]
 
     def _columns(self, units: Array) -> Array:
@@ -378,16 +371,3 @@ class BNNSampler(ChainwiseSampler):
         """Inputs that vary in the data, (m, their number), scaled by the data's range to [-1, 1]."""
         scaled: Array = 2 * (x[:, self._active] - self._low) / self._width - 1
         return scaled
-
-
-def _ridge(columns: Array) -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors of G = I + F'F."""
-    # where a trajectory has left the numbers, its density is NaN by the weights themselves: here it must only not fail
-    values, vectors = np.linalg.eigh(np.nan_to_num(columns.swapaxes(1, 2) @ columns))
-    # rounding can make F'F indefinite if the prior is much wider than the noise; G is at least I
-    return 1 + np.maximum(values, 0.0), vectors
-
-
-def _normals(rngs: list[np.random.Generator], size: int) -> Array:
-    """Standard normals, a row (size,) from each chain's generator."""
-    return np.stack([rng.standard_normal(size) for rng in rngs])

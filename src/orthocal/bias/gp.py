@@ -4,33 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from ..arrays import Array, IntArray, as_floats, unique_rows
+from ..arrays import Array, as_floats
 from ..errors import InputError
 from ..findings import Finding
 from ..regression.gaussian_process import (
     Labelled,
     check_smoothness,
-    correlation,
     fit_hyperparameters,
-    jittered_cholesky,
-    label_correlation,
     label_odds,
 )
 from ..regression.log_prior import LogPrior
 from .at_bound import bound_findings, ends
 from .base import ListedPrior, Setting, listed
-
-#: beyond this the matrices take more than about 1 GB each
-MOST_POINTS = 10_000
-#: predictions are joint within blocks of this many points
-PREDICTION_BLOCK = 2_000
+from .gp_sampler import PREDICTION_BLOCK as PREDICTION_BLOCK
+from .gp_sampler import GPSampler as GPSampler
+from .gp_sampler import json_number
 
 
 class Scales(NamedTuple):
@@ -66,6 +59,21 @@ class GP(ListedPrior):
         rho of categorical inputs, by which k is multiplied where labels differ: 0 for labels with biases that say
         nothing about each other, 1 for labels with the same bias. A number, or one for each categorical input; None
         chooses one an input by marginal likelihood.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+    >>> smooth = oc.methods.Joint(bias=oc.bias.GP(nu=2.5, sd=0.5))
+    >>> posterior = oc.calibrate(problem, smooth, draws=100, chains=2, seed=1, progress=False)
+    >>> bool(abs(posterior.theta.mean() - model1.theta_star[0]) < 0.5)
+    True
+    >>> oc.bias.GP(nu=3)
+    Traceback (most recent call last):
+        ...
+    orthocal.errors.InputError: nu=3: the smoothness is 0.5, 1.5, 2.5, or inf for the squared
+        exponential
     """
 
     name: ClassVar[str] = "gp"
@@ -108,7 +116,16 @@ class GP(ListedPrior):
 
     @property
     def sampled(self) -> bool:
-        """Whether there are hyperparameters to sample."""
+        """Whether there are hyperparameters to sample.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.bias.GP().sampled, oc.bias.GP(hyperparameters="sample").sampled
+        (False, True)
+        >>> oc.bias.GP(sd=1.0, lengthscale=0.3, hyperparameters="sample").sampled
+        False
+        """
         return self.hyperparameters == "sample" and (self.sd is None or self.lengthscale is None)
 
     def prepare(self, setting: Setting) -> GPSampler:
@@ -131,7 +148,17 @@ class GP(ListedPrior):
         )
 
     def scales(self, setting: Setting, expected: LogPrior | None = None) -> Scales:
-        """The hyperparameters that are given, and the others by marginal likelihood, with what is ``expected``."""
+        """The hyperparameters that are given, and the others by marginal likelihood, with what is ``expected``.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> x = np.linspace(0, 1, 20)[:, None]
+        >>> setting = oc.bias.Setting(x, x[:0], np.ones(1), np.ones(20), 50 * np.sin(6 * x[:, 0]), x, unit=10.0)
+        >>> scales = oc.bias.GP(sd=5.0).scales(setting)
+        >>> round(scales.sd, 3), bool(0.1 < scales.lengthscale[0] < 3)
+        (50.0, True)
+        """
         length = self.given_scales(setting.x.shape[1], setting.labels.columns)
         sd = None if self.sd is None else self.sd * setting.unit
         at_bound: tuple[str, ...] = ()
@@ -156,7 +183,16 @@ class GP(ListedPrior):
         return Scales(sd, length, at_bound)
 
     def given_scales(self, d: int, labelled: Labelled) -> Array:
-        """The length-scales that are given, (d,), and the odds of labels' correlations; NaN where they are not."""
+        """The length-scales that are given, (d,), and the odds of labels' correlations; NaN where they are not.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.bias.GP(lengthscale=0.3).given_scales(2, ())
+        array([0.3, 0.3])
+        >>> oc.bias.GP().given_scales(2, ())
+        array([nan, nan])
+        """
         scales = np.full(d, np.nan)
         numeric = np.setdiff1d(np.arange(d), labelled)
         if self.lengthscale is not None:
@@ -182,7 +218,7 @@ class GP(ListedPrior):
         shared = None if self.label_correlation is None else np.asarray(self.label_correlation, dtype=float).tolist()
         return {
             "kind": self.name,
-            "nu": _json_number(self.nu),
+            "nu": json_number(self.nu),
             "sd": None if self.sd is None else float(self.sd),
             "lengthscale": length,
             **({"hyperparameters": "sample"} if self.hyperparameters == "sample" else {}),
@@ -194,172 +230,3 @@ class GP(ListedPrior):
 def check_hyperparameters(hyperparameters: str) -> None:
     if hyperparameters not in ("marginal-likelihood", "sample"):
         raise InputError(f'hyperparameters={hyperparameters!r}: give "marginal-likelihood" or "sample"')
-
-
-def found_scales(lengthscale: Array, labelled: Labelled) -> dict[str, Any]:
-    """For findings: length-scales, one an input, and, in the place of labels', None and their correlations."""
-    lengths: list[float | None] = lengthscale.tolist()
-    if not labelled:
-        return {"lengthscale": lengths}
-    shared = [float(label_correlation(lengthscale[j])) for j in labelled]
-    return {
-        "lengthscale": [None if j in labelled else one for j, one in enumerate(lengths)],
-        "label_correlation": shared,
-    }
-
-
-class GPSampler:
-    """Joint draws at data and nodes from the Gaussian posterior, with everything factorised once.
-
-    With K = L L' the prior covariance at all distinct points, b = L w and w ~ N(0, I). Given the residual z at the
-    data (rows L_n, noise variances D), w ~ N(H^-1 L_n' D^-1 z, H^-1) with H = I + L_n' D^-1 L_n. H is at least I, so
-    no second jitter is needed, and b = G z + F e with e ~ N(0, I) is one matrix product for all chains.
-    """
-
-    takes_noise_scale = True
-
-    def __init__(
-        self,
-        nu: float,
-        sd: float,
-        lengthscale: Array,
-        x: Array,
-        nodes: Array,
-        noise_var: Array,
-        at_bound: tuple[str, ...] = (),
-        unit: float = 1.0,
-        labelled: Labelled = (),
-    ) -> None:
-        self.nu, self.sd, self.lengthscale, self.unit, self.at_bound = nu, sd, lengthscale, unit, at_bound
-        self.labelled = labelled
-        self._points, (at_data, at_nodes) = unique_rows(x, nodes)
-        if len(self._points) > MOST_POINTS and labelled:
-            raise InputError(
-                f"the Gaussian process would need matrices of {len(self._points)} x {len(self._points)}: with "
-                f"categorical inputs it is made for at most {MOST_POINTS} points: take bart, or thin or average them"
-            )
-        if len(self._points) > MOST_POINTS:
-            raise InputError(
-                f"the Gaussian process would need matrices of {len(self._points)} x {len(self._points)}: "
-                f"in this form it is made for at most {MOST_POINTS} points: take the method gp, which has another for "
-                "large data, or thin or average them"
-            )
-        self._noise_var = noise_var
-        self._rows = np.concatenate([at_data, at_nodes])
-        self._n = len(x)
-        self._root, self.jitter = jittered_cholesky(self._prior(self._points, self._points))
-
-    @cached_property
-    def _posterior(self) -> tuple[Array, Array]:
-        """Gain and factor: b at the distinct points = gain z + factor e. Predictions need neither."""
-        data_root, noise_var = self._root[self._rows[: self._n]], self._noise_var
-        precision = data_root.T @ (data_root / noise_var[:, None])
-        precision[np.diag_indices_from(precision)] += 1.0
-        lower = cholesky(precision, lower=True)
-        gain = self._root @ cho_solve((lower, True), (data_root / noise_var[:, None]).T)
-        return gain, solve_triangular(lower, self._root.T, lower=True).T
-
-    def draw(
-        self,
-        rngs: list[np.random.Generator],
-        state: Array | None,
-        residual: Array,
-        noise_scale: Array | None = None,
-    ) -> tuple[Array, Array]:
-        normal = np.array([rng.standard_normal(len(self._points)) for rng in rngs])
-        if noise_scale is None:
-            gain, factor = self._posterior
-            values = residual @ gain.T + normal @ factor.T
-        else:
-            spectrum, information, root = self._spectral
-            precision = 1 + spectrum**2 / noise_scale[:, None]
-            pull = residual @ information.T * spectrum / noise_scale[:, None]
-            values = (pull / precision + normal / np.sqrt(precision)) @ root.T
-        return values, values[:, self._rows]
-
-    @cached_property
-    def _spectral(self) -> tuple[Array, Array, Array]:
-        """For noise variances s D with any s: D^-1/2 L_n = U diag(e) V', then H = I + V e^2 V' / s.
-
-        Returned are e (u,) and U' D^-1/2 (u, n), both filled up with zeros, and L V (u, u).
-        """
-        sd = np.sqrt(self._noise_var)[:, None]
-        U, values, Vt = np.linalg.svd(self._root[self._rows[: self._n]] / sd, full_matrices=True)
-        rank = len(values)
-        rest = len(self._points) - rank
-        information = np.pad((U[:, :rank] / sd).T, ((0, rest), (0, 0)))
-        return np.pad(values, (0, rest)), information, self._root @ Vt.T
-
-    def record(self, state: Array) -> dict[str, Array]:
-        return {"values": state}
-
-    def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
-        """b(x_new) given b at the data and nodes: Gaussian conditioning; joint within blocks of 2000 points."""
-        white = solve_triangular(self._root, records["values"].T, lower=True)
-        blocks = []
-        for start in range(0, len(x_new), PREDICTION_BLOCK):
-            points, (place,) = unique_rows(x_new[start : start + PREDICTION_BLOCK])
-            cross = solve_triangular(self._root, self._prior(self._points, points), lower=True)
-            covariance = self._prior(points, points) - cross.T @ cross
-            # what conditioning leaves of the variance at a known point is rounding: it may be slightly negative
-            values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
-            root = vectors * np.sqrt(np.maximum(values, 0.0))
-            normal = rng.standard_normal((len(records["values"]), len(points)))
-            blocks.append((white.T @ cross + normal @ root.T)[:, place])
-        return np.concatenate(blocks, axis=1)
-
-    def covariance_factor(self) -> Array:
-        """F (n + m, r) with F F' = Cov(b | y) at data and nodes."""
-        return np.asarray(self._posterior[1][self._rows])
-
-    def extended(self, values: Array, x_new: Array) -> Array:
-        """E(b(x_new) | b = values at data and nodes (n + m, ...)): how a direction of the bias goes on elsewhere."""
-        at_points = np.empty((len(self._points), *values.shape[1:]))
-        at_points[self._rows] = values
-        weights = cho_solve((self._root, True), self._prior(self._points, x_new)).T
-        return np.asarray(weights @ at_points)
-
-    @property
-    def prior_root(self) -> tuple[Array, IntArray]:
-        """L with L L' the prior covariance at the distinct points, and which of these the data and nodes are."""
-        return self._root, self._rows
-
-    def findings(self) -> dict[str, Any]:
-        return {
-            "sd": self.sd / self.unit,
-            **found_scales(self.lengthscale, self.labelled),
-            "jitter": self.jitter / self.sd**2,
-            "at_bound": list(self.at_bound),
-        }
-
-    def settings(self) -> dict[str, Any]:
-        return {
-            "kind": "gp",
-            "nu": _json_number(self.nu),
-            "sd": self.sd,
-            "lengthscale": self.lengthscale.tolist(),
-            "unit": self.unit,
-            **({"labelled": list(self.labelled)} if self.labelled else {}),
-        }
-
-    @classmethod
-    def restore(cls, settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> GPSampler:
-        """The sampler of a stored posterior."""
-        return cls(
-            float(settings["nu"]),
-            float(settings["sd"]),
-            np.asarray(settings["lengthscale"], dtype=np.float64),
-            x,
-            nodes,
-            noise_var,
-            unit=float(settings["unit"]),
-            labelled=tuple(settings.get("labelled", ())),
-        )
-
-    def _prior(self, a: Array, b: Array) -> Array:
-        return np.asarray(self.sd**2 * correlation(a, b, self.lengthscale, self.nu, self.labelled))
-
-
-def _json_number(value: float) -> float | str:
-    """JSON has no infinity."""
-    return "inf" if value == np.inf else value

@@ -38,6 +38,19 @@ class Independent(ListedPrior):
     sd
         Instead of it, the prior standard deviation of each output's bias in its own unit: a number an output, in their
         order, or name -> number.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> from scipy import stats
+    >>> y = np.array([1.0, 2.1, 2.9, 4.2])
+    >>> def simulator(theta):
+    ...     return theta[0] * np.array([1.0, 2.0, 3.0, 4.0])
+    >>> problem = oc.Problem(None, y, simulator, {"a": stats.norm(0, 10)}, noise_cov=0.01)
+    >>> alike = oc.methods.Joint(bias=oc.bias.Independent(noise_sds=2.0))
+    >>> posterior = oc.calibrate(problem, alike, draws=100, chains=2, seed=1, progress=False)
+    >>> print(posterior.theta.mean().round(1))
+    1.0
     """
 
     name: ClassVar[str] = "independent"
@@ -57,7 +70,19 @@ class Independent(ListedPrior):
                 _check_positive(value, "sd")
 
     def fitted(self, problem: Problem) -> Independent:
-        """The prior with s, or with an sd for each output of ``problem``."""
+        """The prior with s, or with an sd for each output of ``problem``.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> from scipy import stats
+        >>> def simulator(theta):
+        ...     return theta[0] * np.array([1.0, 2.0, 3.0, 4.0])
+        >>> y = np.array([1.0, 2.5, 2.5, 4.4])
+        >>> problem = oc.Problem(None, y, simulator, {"a": stats.norm(0, 10)}, noise_cov=0.01)
+        >>> bool(1 < oc.bias.Independent().fitted(problem).noise_sds < 20)
+        True
+        """
         names = problem.data.outcome_names
         if not problem.data.without_inputs:
             raise InputError("oc.bias.Independent is for outputs without x: take a bias that knows x, oc.bias.GP()")

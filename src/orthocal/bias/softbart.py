@@ -36,6 +36,16 @@ class SoftBART(SoftBARTSettings, ListedPrior):
         categorical input, every label has a like part of its sparsity / d.
     sweeps
         Backfitting sweeps for each draw.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 50))
+    >>> soft = oc.methods.Joint(bias=oc.bias.SoftBART(trees=10))
+    >>> posterior = oc.calibrate(problem, soft, draws=50, chains=2, warmup=50, seed=1, progress=False)
+    >>> bool(abs(posterior.theta.mean() - model1.theta_star[0]) < 0.5)
+    True
     """
 
     name: ClassVar[str] = "softbart"

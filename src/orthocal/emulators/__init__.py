@@ -5,8 +5,8 @@ Messages and comparisons list them in this order.
 # ruff: noqa: I001
 
 from .base import EMULATORS as EMULATORS
-from .base import Emulator as Emulator
 from .base import Regressor as Regressor
+from .emulator import Emulator as Emulator
 from .gp import GP as GP
 from .bart import BART as BART
 from .bmars import BMARS as BMARS

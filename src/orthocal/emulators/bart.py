@@ -56,6 +56,15 @@ class BART(Settings):
         Fewest rows of a leaf.
     seed
         Of the chains.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> theta, x = np.linspace(1, 3, 30)[:, None], np.linspace(0, 1, 10)
+    >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+    >>> emulator = oc.emulate(runs, oc.emulators.BART(trees=50, draws=50, burn=100), progress=False)
+    >>> bool(abs(emulator([0.5], [2.2]) - np.exp(-1.1)) < 0.1), emulator.smooth
+    (True, False)
     """
 
     trees: int = 200
@@ -100,7 +109,14 @@ class BART(Settings):
         return FittedBART(self, high - low, cut_points, sampled)
 
     def quick(self) -> BART:
-        """With a twentieth of the sweeps: enough to see how far draws and mean are from runs that are held out."""
+        """With a twentieth of the sweeps: enough to see how far draws and mean are from runs that are held out.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.emulators.BART(draws=500).quick().draws
+        50
+        """
         return replace(self, draws=min(self.draws, 50), burn=min(self.burn, 200), thin=min(self.thin or 2, 2))
 
     def _sweeps_a_draw(self, rows: int) -> int:

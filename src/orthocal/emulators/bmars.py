@@ -54,6 +54,15 @@ class BMARS(Settings):
         Fewest rows where a hinge is not zero.
     seed
         Of the chains.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> theta, x = np.linspace(1, 3, 20)[:, None], np.linspace(0, 1, 5)
+    >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+    >>> emulator = oc.emulate(runs, oc.emulators.BMARS(draws=50, burn=50), progress=False)
+    >>> bool(abs(emulator([0.5], [2.2]) - np.exp(-1.1)) < 0.05), emulator.smooth
+    (True, True)
     """
 
     draws: int = 200
@@ -94,7 +103,14 @@ class BMARS(Settings):
         return fitted
 
     def quick(self) -> BMARS:
-        """With fewer draws: enough to see how far draws and mean are from runs that are held out."""
+        """With fewer draws: enough to see how far draws and mean are from runs that are held out.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.emulators.BMARS(draws=500).quick().draws
+        50
+        """
         return replace(self, draws=min(self.draws, 50), burn=min(self.burn, 100))
 
     def _prior(self) -> BMARSSettings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..runs.table import RunTable
-from .base import Emulator
+from .emulator import Emulator
 from .fitting import EmulatorChoice, LayoutChoice, fitted_emulator
 from .held_out import compare_emulators
 
@@ -20,6 +20,8 @@ def emulate(
 
     Parameters
     ----------
+    runs
+        The table of runs; those that failed are left out.
     emulator
         ``"gp"``, ``"bart"``, ``"bmars"``, ``"forest"`` or ``"mlp"``; one of these with settings, for instance
         ``oc.emulators.BART(draws=500)``; any object with ``fit(inputs, targets)`` and ``predict(inputs)``; or
@@ -35,6 +37,19 @@ def emulate(
         Show progress on a terminal.
     jobs
         With ``"auto"``, fits at a time; default: the number of cores. It changes no result.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> from scipy import stats
+    >>> def slow(x, theta):
+    ...     return theta[0] * np.exp(-theta[1] * x)
+    >>> design = oc.design({"a": stats.uniform(1, 2), "b": stats.uniform(0, 3)}, 32)
+    >>> x = np.linspace(0, 1, 20)
+    >>> runs = oc.RunTable(design, [slow(x, theta) for theta in design.to_numpy()], x)
+    >>> emulator = oc.emulate(runs, "gp", progress=False)
+    >>> bool(np.abs(emulator(x, [1.5, 1.0])[:, 0] - slow(x, [1.5, 1.0])).max() < 0.01)
+    True
     """
     if not (isinstance(emulator, str) and emulator == "auto"):
         return fitted_emulator(runs, emulator, layout, components, progress)

@@ -14,7 +14,8 @@ from scipy.spatial import cKDTree
 from ..arrays import Array, IntArray, repeated_rows
 from ..errors import InputError, OrthocalWarning
 from ..runs.table import RunTable
-from .base import Emulator, FittedRegressor, LearnsComponents, Range, Regressor, rows_of
+from .base import FittedRegressor, LearnsComponents, Range, Regressor
+from .emulator import Emulator
 from .gp import GP, FittedGP
 from .replicates import LEAST_VAR
 
@@ -148,7 +149,7 @@ class ComponentEmulator(Emulator):
         known = self._kept.get(key)
         if known is not None:
             return known
-        rows = rows_of(x, np.asarray(self.runs.x))
+        rows = _rows_of(x, np.asarray(self.runs.x))
         if rows is not None:
             found = [
                 Functions(basis.mean[rows], basis.functions[:, rows], basis.left_var[rows]) for basis in self._bases
@@ -301,3 +302,12 @@ def _principal(output: Array, components: int | None) -> Basis:
     count = min(needed, len(singular), len(output) - 1, components or needed)
     scores, functions = left[:, :count] * singular[:count], right[:count]
     return Basis(mean, functions, scores, np.mean((output - mean - scores @ functions) ** 2, axis=0))
+
+
+def _rows_of(points: Array, table: Array) -> IntArray | None:
+    """The row of ``table`` that each of ``points`` is, or None if one is not there."""
+    if points is table or (points.shape == table.shape and np.array_equal(points, table)):
+        return np.arange(len(points), dtype=np.intp)
+    place = {row.tobytes(): i for i, row in enumerate(table)}
+    found = [place.get(row.tobytes(), -1) for row in np.ascontiguousarray(points)]
+    return None if -1 in found else np.array(found, dtype=np.intp)

@@ -11,8 +11,9 @@ from ..errors import InputError
 from ..machine.threads import one_blas_thread
 from ..progress import progress_shown
 from ..runs.table import RunTable
-from .base import EMULATORS, Emulator, Layout, Regressor
+from .base import EMULATORS, Layout, Regressor
 from .components import ComponentEmulator
+from .emulator import Emulator
 from .foreign import FitPredict, Foreign
 from .stacked import StackedEmulator
 

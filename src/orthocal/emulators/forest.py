@@ -18,7 +18,7 @@ from .forest_kernels import walk
 @listed
 @dataclass(frozen=True)
 class Forest(Settings):
-    """The mean of trees that were grown on samples of the rows: a step function.
+    """The mean of trees that were grown on samples of the rows: a step function (needs the extra ``learn``).
 
     Parameters
     ----------
@@ -28,6 +28,15 @@ class Forest(Settings):
         Fewest rows of a leaf.
     seed
         Of the samples.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> theta, x = np.linspace(1, 3, 30)[:, None], np.linspace(0, 1, 10)
+    >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+    >>> emulator = oc.emulate(runs, oc.emulators.Forest(trees=20), progress=False)
+    >>> bool(abs(emulator([0.5], [2.2]) - np.exp(-1.1)) < 0.1), emulator.smooth
+    (True, False)
     """
 
     trees: int = 100

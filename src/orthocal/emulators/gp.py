@@ -53,6 +53,19 @@ class GP(Settings):
     ----------
     nu
         Smoothness: 1.5, 2.5, inf for the squared exponential, or None (default) for 2.5 or inf, whichever is likelier.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> theta, x = np.linspace(1, 3, 10)[:, None], np.linspace(0, 1, 5)
+    >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+    >>> emulator = oc.emulate(runs, oc.emulators.GP(nu=2.5), progress=False)
+    >>> bool(abs(emulator([0.5], [2.2]) - np.exp(-1.1)) < 1e-3)
+    True
+    >>> oc.emulators.GP(nu=0.5)
+    Traceback (most recent call last):
+        ...
+    orthocal.errors.InputError: nu=0.5: give 1.5, 2.5 or inf, or None to choose; a gradient must exist
     """
 
     nu: float | None = None
@@ -69,7 +82,21 @@ class GP(Settings):
         return self._fit(inputs, targets, [[i] for i in range(targets.shape[1])])
 
     def fit_components(self, inputs: Array, targets: Array) -> FittedGP:
-        """As ``fit``, for targets in order of falling importance: later ones share hyperparameters with neighbours."""
+        """As ``fit``, for targets in order of falling importance: later ones share hyperparameters with neighbours.
+
+        Parameters
+        ----------
+        inputs, targets
+            As for ``fit``.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> inputs = np.linspace(0, 1, 12)[:, None]
+        >>> targets = np.hstack([np.sin(6 * inputs), np.cos(6 * inputs)])
+        >>> oc.emulators.GP(nu=2.5).fit_components(inputs, targets).predict(inputs).shape
+        (12, 2)
+        """
         return self._fit(inputs, targets, _neighbours(targets.shape[1]))
 
     def _fit(self, inputs: Array, targets: Array, groups: list[list[int]]) -> FittedGP:

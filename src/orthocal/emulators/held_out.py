@@ -44,6 +44,17 @@ class EmulatorComparison:
         Of a race: emulator -> after how many of them it was left behind; its row of ``table`` is about these.
     spread
         Of each outcome, (q,): what the errors are relative to.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> theta, x = np.linspace(1, 3, 20)[:, None], np.linspace(0, 1, 5)
+    >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+    >>> compared = oc.compare_emulators(runs, ["gp"], folds=1, progress=False)
+    >>> list(compared.table.columns)
+    ['relative_rmse', 'coverage', 'fit_seconds', 'predict_ms']
+    >>> bool(compared.table["relative_rmse"].max() < 0.01)
+    True
     """
 
     table: pd.DataFrame
@@ -56,12 +67,32 @@ class EmulatorComparison:
 
     @property
     def best(self) -> EmulatorChoice:
-        """The emulator with the smallest relative error (rms over the outcomes), to be given to ``oc.emulate``."""
+        """The emulator with the smallest relative error (rms over the outcomes), to be given to ``oc.emulate``.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> theta, x = np.linspace(1, 3, 20)[:, None], np.linspace(0, 1, 5)
+        >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+        >>> compared = oc.compare_emulators(runs, ["gp", oc.emulators.GP(nu=1.5)], folds=1, progress=False)
+        >>> oc.emulate(runs, compared.best, progress=False)
+        Emulator('gp', 20 runs)
+        """
         return self.emulators[self.ranking.index[0]]
 
     @property
     def ranking(self) -> pd.Series[float]:
-        """The relative error of each emulator (rms over the outcomes), best first; those that were dropped are last."""
+        """The relative error of each emulator (rms over the outcomes), best first; those that were dropped are last.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> theta, x = np.linspace(1, 3, 20)[:, None], np.linspace(0, 1, 5)
+        >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+        >>> compared = oc.compare_emulators(runs, ["gp", oc.emulators.GP(nu=1.5)], folds=1, progress=False)
+        >>> list(compared.ranking.index)
+        ['gp 1', 'gp 2']
+        """
         squared = self.table["relative_rmse"].pow(2).groupby(level="emulator").mean()
         errors = squared.pow(0.5).sort_values()
         left = [name for name in errors.index if name not in self.dropped]
@@ -69,7 +100,16 @@ class EmulatorComparison:
 
     @property
     def choice(self) -> Choice:
-        """The best one and its error, for those who only want it."""
+        """The best one and its error, for those who only want it.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> theta, x = np.linspace(1, 3, 20)[:, None], np.linspace(0, 1, 5)
+        >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+        >>> print(oc.compare_emulators(runs, ["gp"], folds=1, progress=False).choice.sentence)
+        gp, the best at 4 held-out runs: its rms error is ... of their spread
+        """
         errors = {str(name): float(error) for name, error in self.ranking.items()}
         own = self.table["relative_rmse"].xs(next(iter(errors)), level="emulator")
         rmse = {
@@ -79,7 +119,17 @@ class EmulatorComparison:
         return Choice(errors, rmse, self.held_out, tuple(self.dropped))
 
     def figure(self) -> Figure:
-        """The errors of all emulators, and what the best one predicted against what the runs gave."""
+        """The errors of all emulators, and what the best one predicted against what the runs gave.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> theta, x = np.linspace(1, 3, 20)[:, None], np.linspace(0, 1, 5)
+        >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+        >>> figure = oc.compare_emulators(runs, ["gp"], folds=1, progress=False).figure()
+        >>> len(figure.axes)
+        2
+        """
         from .figure import held_out_figure
 
         return held_out_figure(self.table["relative_rmse"], list(self.ranking.index), self.predictions)
@@ -113,6 +163,8 @@ def compare_emulators(
 
     Parameters
     ----------
+    runs
+        The table of runs; those that failed are left out.
     emulators
         As for ``oc.emulate``, a list or label -> emulator; default: all that have names.
     folds
@@ -126,6 +178,16 @@ def compare_emulators(
         Drop an emulator as soon as it is clearly worse than the best, and stop when one is left.
     jobs
         Fits at a time, in threads; default: the number of cores. It changes no result.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> theta, x = np.linspace(1, 3, 20)[:, None], np.linspace(0, 1, 5)
+    >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+    >>> both = {"smooth": "gp", "rough": oc.emulators.GP(nu=1.5)}
+    >>> compared = oc.compare_emulators(runs, both, folds=2, progress=False)
+    >>> compared.held_out, list(compared.ranking.index)
+    (20, ['smooth', 'rough'])
     """
     used = usable_runs(runs)
     chosen = _labelled(tuple(EMULATORS) if emulators is None else emulators)

@@ -91,3 +91,14 @@ class WithKept(FittedRegressor, Protocol):
 
     def mixed(self, weights: Array) -> FittedRegressor:
         """sum_i weights_i draw_i, smooth in theta, with a gradient."""
+
+
+def common_lengthscale(fitted: Sequence[FittedRegressor], sizes: Sequence[Array] | None, p: int) -> Array | None:
+    """Those of theta, (p,), for all targets together: larger ones count for more; None where there are none."""
+    own = [one.lengthscales[:, -p:] for one in fitted if isinstance(one, WithLengthscales)]
+    if len(own) < len(fitted):
+        return None
+    weights = np.concatenate([np.ones(len(one)) for one in own] if sizes is None else [size**2 for size in sizes])
+    # outputs that do not vary have no length
+    weights = weights if weights.any() else np.ones_like(weights)
+    return np.asarray(np.average(np.vstack(own) ** -2.0, axis=0, weights=weights) ** -0.5)

@@ -23,6 +23,8 @@ MOST_WORK = 20_000_000
 class MLP(Settings):
     """Layers of tanh(W u + b), the last one linear; weights by least squares with a penalty on their size.
 
+    It needs the extra ``learn``.
+
     Parameters
     ----------
     layers
@@ -33,6 +35,15 @@ class MLP(Settings):
         Most iterations of the search; fewer with more than 20 000 rows, whose number times the iterations is bounded.
     seed
         Of the weights it starts from.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> theta, x = np.linspace(1, 3, 20)[:, None], np.linspace(0, 1, 5)
+    >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+    >>> emulator = oc.emulate(runs, oc.emulators.MLP(layers=(10,), iterations=200), progress=False)
+    >>> bool(abs(emulator([0.5], [2.2]) - np.exp(-1.1)) < 0.05)
+    True
     """
 
     layers: tuple[int, ...] = (64, 64)

@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..execution.workers import cores
 from ..progress import progress_bar
 from ..runs.table import RunTable
-from .base import Emulator
+from .emulator import Emulator
 from .fitting import EmulatorChoice, fitted_emulator
 
 #: from this many theta on, one split is enough; with fewer each is held out once

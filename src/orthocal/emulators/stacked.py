@@ -12,7 +12,8 @@ import numpy as np
 from ..arrays import Array, BoolArray
 from ..errors import InputError
 from ..runs.table import RunTable
-from .base import Emulator, FittedRegressor, Range, Regressor, WithPoints
+from .base import FittedRegressor, Range, Regressor, WithPoints
+from .emulator import Emulator
 
 #: sets of points for which a collapsed regression is kept: data, nodes, coarse nodes, and one more
 KEPT = 4

@@ -37,12 +37,26 @@ class External(ABC):
 
     @property
     def width(self) -> int | None:
-        """Runs at a time that it can take; None: as many as there are cores."""
+        """Runs at a time that it can take; None: as many as there are cores.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.Program("mysim {input}").width is None
+        True
+        """
         return None
 
     @property
     def outcome_names(self) -> list[str] | None:
-        """Names of the outcomes, where it knows them."""
+        """Names of the outcomes, where it knows them.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.UMBridge("http://localhost:4242").outcome_names is None
+        True
+        """
         return None
 
     def seeded(self, chance: Chance) -> External:

@@ -65,6 +65,15 @@ class FMU:
         Of model exchange: ``"CVode"`` (default) or ``"Euler"``; the relative tolerance, which co-simulation gets too.
     timeout
         Seconds after which a simulation has failed, looked at between its steps.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> spring = oc.FMU("spring.fmu", ["k", "c"], ["x", "v"])  # doctest: +SKIP
+    >>> spring  # doctest: +SKIP
+    <FMU spring.fmu: x, v of k, c>
+    >>> spring(np.array([0.0, 1.0, 2.0]), np.array([4.0, 0.5]))[:, 0].round(2)  # doctest: +SKIP
+    array([ 1.  , -0.22, -0.47])
     """
 
     #: solvers leave some noise, so differences need a longer step than usual
@@ -116,7 +125,20 @@ class FMU:
         return f"<FMU {self._file.name}: {', '.join(self.outputs)} of {', '.join(self.parameters.values())}>"
 
     def for_parameters(self, names: Sequence[str]) -> Self:
-        """The same with its parameters in the order of these names."""
+        """The same with its parameters in the order of these names.
+
+        Parameters
+        ----------
+        names
+            All of them; others are an error.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> spring = oc.FMU("spring.fmu", ["k", "c"], "x")  # doctest: +SKIP
+        >>> list(spring.for_parameters(["c", "k"]).parameters)  # doctest: +SKIP
+        ['c', 'k']
+        """
         if set(names) != set(self.parameters) or len(names) != len(self.parameters):
             raise InputError(
                 f"{self._file.name} has the parameters {', '.join(self.parameters)}, and the problem has "
@@ -125,7 +147,20 @@ class FMU:
         return self._with(parameters={name: self.parameters[name] for name in names})
 
     def for_inputs(self, names: Sequence[str]) -> Self:
-        """The same with the columns of x in the order of these names; time alone takes any name."""
+        """The same with the columns of x in the order of these names; time alone takes any name.
+
+        Parameters
+        ----------
+        names
+            All of them; others are an error.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> spring = oc.FMU("spring.fmu", ["k", "c"], "x", inputs=["start", "time"])  # doctest: +SKIP
+        >>> list(spring.for_inputs(["time", "start"]).inputs)  # doctest: +SKIP
+        ['time', 'start']
+        """
         if list(self.inputs.values()) == [TIME] and len(names) == 1:
             return self
         if set(names) != set(self.inputs) or len(names) != len(self.inputs):
@@ -141,7 +176,15 @@ class FMU:
         return other
 
     def identity(self) -> tuple[str, str]:
-        """Its name, and a digest of the file and of how it is simulated."""
+        """Its name, and a digest of the file and of how it is simulated.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> name, digest = oc.FMU("spring.fmu", ["k", "c"], "x").identity()  # doctest: +SKIP
+        >>> name, len(digest)  # doctest: +SKIP
+        ('FMU spring.fmu', 64)
+        """
         total = hashlib.sha256(self._file.path.read_bytes())
         named = sorted(self.parameters.items()), sorted(self.inputs.items()), self.outputs, sorted(self.fixed.items())
         total.update(repr((named, replace(self._experiment, timeout=None))).encode())

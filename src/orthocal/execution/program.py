@@ -46,7 +46,7 @@ class Program(External):
         ``.csv`` (with a header), else numbers separated by white space; one row a point of x.
     columns
         The outcomes' columns: names for CSV, numbers from 0 otherwise. Default: all, but a CSV's columns of inputs.
-    files
+    files, link
         Files that the program needs, such as a script or a mesh: linked into the run's folder, or copied if ``link``
         is False.
     folder
@@ -58,6 +58,22 @@ class Program(External):
     stop
         A command that ends what the program has left running elsewhere, such as a container:
         ``"docker rm --force {run}"``. It is given after a run that was ended before its time.
+
+    Examples
+    --------
+    >>> import sys
+    >>> from pathlib import Path
+    >>> import numpy as np, orthocal as oc
+    >>> with Path("line.py").open("w") as script:
+    ...     print("import sys", file=script)
+    ...     print("slope, points = float(sys.argv[1]), list(open(sys.argv[2]))[1:]", file=script)
+    ...     print("for x in points: print(slope * float(x))", file=script)
+    >>> program = oc.Program([sys.executable, "line.py", "{slope}", "{x}"], output="stdout", files=["line.py"])
+    >>> x, theta = np.array([0.0, 0.5, 1.0]), [[2.0], [3.0]]
+    >>> runs = oc.campaign(program, theta, x, store="runs.db", parameter_names="slope", progress=False)
+    >>> runs.output[..., 0]
+    array([[0. , 1. , 2. ],
+           [0. , 1.5, 3. ]])
     """
 
     def __init__(
@@ -90,7 +106,17 @@ class Program(External):
         self._chance = Chance()
 
     def seeded(self, chance: Chance) -> Program:
-        """The same for one run, whose replicate and seed stand in the places of these names."""
+        """The same for one run, whose replicate and seed stand in the places of these names.
+
+        Examples
+        --------
+        >>> import sys
+        >>> import numpy as np, orthocal as oc
+        >>> from orthocal.execution.external import Chance
+        >>> program = oc.Program([sys.executable, "-c", "print({seed})"], output="stdout")
+        >>> program.seeded(Chance(replicate=0, seed=12)).run(np.zeros((1, 1)), {}, ["x"])
+        array([[12.]])
+        """
         one = copy(self)
         one._chance = chance
         return one
@@ -112,11 +138,36 @@ class Program(External):
 
     @property
     def outcome_names(self) -> list[str] | None:
+        """The outcomes' names, where ``columns`` are names of a CSV file's.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.Program("mysim {input}", columns=["v", "sigma"]).outcome_names
+        ['v', 'sigma']
+        """
         names = [one for one in self.columns or () if isinstance(one, str)]
         return names if names and len(names) == len(self.columns or ()) else None
 
     def check(self, names: Sequence[str], here: bool) -> None:
-        """Whether the program can be run with these parameters; ``here``: on this machine."""
+        """Whether the program can be run with these parameters; an error says what is missing.
+
+        Parameters
+        ----------
+        names
+            Of the parameters: each must be used.
+        here
+            Whether it is started on this machine, and so must be found.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.Program("mysim {mass} {output}").check(["mass", "drag"], here=False)
+        Traceback (most recent call last):
+            ...
+        orthocal.errors.InputError: parameter 'drag' is not used: neither the command nor the template has
+            {drag}
+        """
         taken = [name for name in names if name in PLACES]
         if taken:
             raise InputError(f"parameter {taken[0]!r} has the name of a placeholder for a file: choose another")
@@ -137,7 +188,17 @@ class Program(External):
                 raise InputError(f"there is no program {command[0]!r} that can be started")
 
     def identity(self) -> tuple[str, str]:
-        """The program's name, and a digest of all that decides what it computes."""
+        """The program's name, and a digest of all that decides what it computes.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> name, digest = oc.Program("mysim {input}").identity()
+        >>> name, len(digest)
+        ('program mysim', 64)
+        >>> digest == oc.Program("mysim --fast {input}").identity()[1]
+        False
+        """
         total = hashlib.sha256()
         for part in (*self.command, self.template or "", self.output, str(self.columns)):
             total.update(part.encode() + b"\0")
@@ -156,7 +217,31 @@ class Program(External):
         label: str = "run",
         campaign: str = "",
     ) -> Array:
-        """One run: (m,) or (m, k) numbers, or an error with the program's last words."""
+        """One run: (m,) or (m, k) numbers, or an error with the program's last words.
+
+        Parameters
+        ----------
+        x
+            Points (m, d).
+        theta
+            Name -> value of each parameter.
+        input_names
+            Of the columns of x.
+        timeout
+            Seconds after which the program is ended.
+        label
+            What the name of the run's folder begins with.
+        campaign
+            What the run belongs to, for ``end_runs``.
+
+        Examples
+        --------
+        >>> import sys
+        >>> import numpy as np, orthocal as oc
+        >>> program = oc.Program([sys.executable, "-c", "print(2 * {a})"], output="stdout")
+        >>> program.run(np.array([[0.5]]), {"a": 1.5}, ["x"])
+        array([[3.]])
+        """
         try:
             if self.folder is not None:
                 self.folder.mkdir(parents=True, exist_ok=True)
@@ -177,6 +262,24 @@ class Program(External):
                 shutil.rmtree(folder, ignore_errors=True)
 
     def end_runs(self, campaign: str) -> None:
+        """End every run that this process has under way for a campaign, and start no more.
+
+        Parameters
+        ----------
+        campaign
+            As given to ``run``.
+
+        Examples
+        --------
+        >>> import sys
+        >>> import numpy as np, orthocal as oc
+        >>> program = oc.Program([sys.executable, "-c", "import time; time.sleep({a})"], output="stdout")
+        >>> program.end_runs("evening")
+        >>> program.run(np.array([[0.5]]), {"a": 60.0}, ["x"], campaign="evening")
+        Traceback (most recent call last):
+            ...
+        orthocal.errors.SimulatorError: the program was ended by signal 9 ...
+        """
         stop_programs(campaign)
 
     def _output(self, folder: Path) -> Path:

@@ -31,6 +31,16 @@ class AdaptiveMetropolis:
     ----------
     steps
         Inner steps for each bias. One is not enough: the sampler's law would depend on the step size.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+    >>> method = oc.methods.NoBias(kernel=oc.kernels.AdaptiveMetropolis(steps=10))
+    >>> posterior = oc.calibrate(problem, method, draws=50, chains=2, warmup=100, seed=1, progress=False)
+    >>> bool(0.1 < posterior.data["sample_stats"]["acceptance_rate"].mean() < 0.7)
+    True
     """
 
     name: ClassVar[str] = "adaptive"

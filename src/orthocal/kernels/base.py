@@ -133,19 +133,98 @@ def weighted(precision: Array, values: Array) -> Array:
 
 @runtime_checkable
 class Kernel(Protocol):
-    """A Markov kernel that leaves Pi(theta | b*, y) invariant; its tuning is kept apart from its state."""
+    """A Markov kernel that leaves Pi(theta | b*, y) invariant; its tuning is kept apart from its state.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+    >>> [isinstance(one(), oc.kernels.Kernel) for one in (oc.kernels.Laplace, oc.kernels.Slice, oc.kernels.HMC)]
+    [True, True, True]
+    >>> method = oc.methods.Projected(kernel=oc.kernels.Slice(sweeps=2))
+    >>> oc.calibrate(problem, method, draws=20, chains=2, warmup=50, seed=1, progress=False).theta.shape
+    (2, 20, 1)
+    """
 
     def tune(self, model: ThetaModel, pivot: Array) -> Any:
-        """The tuning before any draw, around ``pivot`` (p,)."""
+        """The tuning before any draw, around ``pivot`` (p,).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> from orthocal.kernels.base import ThetaModel
+        >>> from orthocal.problem.parameters import Parameters
+        >>> from scipy import stats
+        >>> x = np.linspace(0, 1, 30)[:, None]
+        >>> model = ThetaModel(
+        ...     Parameters({"slope": stats.norm(0, 100)}),
+        ...     simulate=lambda theta: theta[:, None, :] * x,
+        ...     gradient=lambda theta: x[:, None],
+        ...     precision=np.ones((30, 1)),
+        ... )
+        >>> tuning = oc.kernels.AdaptiveMetropolis().tune(model, np.array([1.0]))
+        >>> np.allclose(tuning.root, np.sum(x**2) ** -0.5, rtol=1e-3)
+        True
+        """
 
     def adapt(self, tuning: Any, model: ThetaModel, thetas: Array, acceptance: Array) -> Any:
-        """Better tuning from a window of warm-up draws, thetas (w, c, p) and acceptance (w, c)."""
+        """Better tuning from a window of warm-up draws, thetas (w, c, p) and acceptance (w, c).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> from orthocal.kernels.base import ThetaModel
+        >>> from orthocal.problem.parameters import Parameters
+        >>> from scipy import stats
+        >>> x = np.linspace(0, 1, 30)[:, None]
+        >>> model = ThetaModel(
+        ...     Parameters({"slope": stats.norm(0, 100)}),
+        ...     simulate=lambda theta: theta[:, None, :] * x,
+        ...     gradient=lambda theta: x[:, None],
+        ...     precision=np.ones((30, 1)),
+        ... )
+        >>> kernel = oc.kernels.AdaptiveMetropolis()
+        >>> tuning = kernel.tune(model, np.array([1.0]))
+        >>> draws = np.random.default_rng(1).normal(1.0, 0.3, (25, 4, 1))
+        >>> bolder = kernel.adapt(tuning, model, draws, acceptance=np.full((25, 4), 0.9))
+        >>> bool(bolder.scale > tuning.scale)
+        True
+        """
 
     def step(self, rngs: Rngs, tuning: Any, state: ThetaState, target: Conditional) -> tuple[ThetaState, StepInfo]:
-        """Enough inner steps to make the new theta a draw from Pi(theta | b*, y)."""
+        """Enough inner steps to make the new theta a draw from Pi(theta | b*, y).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> from orthocal.kernels.base import Conditional, ThetaModel
+        >>> from orthocal.problem.parameters import Parameters
+        >>> from scipy import stats
+        >>> x = np.linspace(0, 1, 30)[:, None]
+        >>> model = ThetaModel(
+        ...     Parameters({"slope": stats.norm(0, 100)}),
+        ...     simulate=lambda theta: theta[:, None, :] * x,
+        ...     gradient=lambda theta: x[:, None],
+        ...     precision=np.ones((30, 1)),
+        ... )
+        >>> kernel, rngs = oc.kernels.Laplace(), [np.random.default_rng(c) for c in range(2)]
+        >>> tuning = kernel.tune(model, np.array([1.0]))
+        >>> target = Conditional(model, offset=np.tile(3 * x, (2, 1, 1)))
+        >>> state, info = kernel.step(rngs, tuning, model.state(np.ones((2, 1))), target)
+        >>> state.theta.shape, info.acceptance.shape
+        ((2, 1), (2,))
+        """
 
     def describe(self) -> dict[str, Any]:
-        """The user's choices, as what JSON can store."""
+        """The user's choices, as what JSON can store.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.kernels.HMC(leapfrogs=3).describe()
+        {'kind': 'hmc', 'trajectories': 4, 'leapfrogs': 3}
+        """
 
 
 def require_kernel(kernel: object) -> None:

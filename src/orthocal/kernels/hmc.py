@@ -34,6 +34,16 @@ class HMC:
         Trajectories for each bias.
     leapfrogs
         Leapfrog steps of a trajectory; each needs the gradient once.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+    >>> method = oc.methods.NoBias(kernel=oc.kernels.HMC(trajectories=2))
+    >>> posterior = oc.calibrate(problem, method, draws=50, chains=2, warmup=50, seed=1, progress=False)
+    >>> bool(abs(posterior.theta.mean() - problem.theta_tilde[0]) < 0.1)
+    True
     """
 
     name: ClassVar[str] = "hmc"

@@ -97,6 +97,16 @@ class Laplace:
         Number of inner proposals; None (default) chooses it in warm-up.
     most_steps
         Upper limit of that choice.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+    >>> method = oc.methods.Projected(kernel=oc.kernels.Laplace(steps=3))
+    >>> posterior = oc.calibrate(problem, method, draws=50, chains=2, seed=1, progress=False)
+    >>> bool(posterior.data["sample_stats"]["acceptance_rate"].mean() > 0.9)
+    True
     """
 
     name: ClassVar[str] = "laplace"

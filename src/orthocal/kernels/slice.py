@@ -30,6 +30,16 @@ class Slice:
     ----------
     sweeps
         How often all directions are updated for each bias.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+    >>> method = oc.methods.NoBias(kernel=oc.kernels.Slice(sweeps=2))
+    >>> posterior = oc.calibrate(problem, method, draws=50, chains=2, warmup=50, seed=1, progress=False)
+    >>> bool(abs(posterior.theta.mean() - problem.theta_tilde[0]) < 0.1)
+    True
     """
 
     name: ClassVar[str] = "slice"

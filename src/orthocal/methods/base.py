@@ -31,6 +31,16 @@ class Plan(NamedTuple):
     ``keep`` is what model and bias at the data may take, in bytes: where all draws would take more, some are kept.
     ``emulator_draws`` is how many draws of the emulator stand for what is uncertain about the simulator, from
     ``emulator_seed``; 0 where its mean is taken for the simulator.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+    >>> rngs = [np.random.default_rng(one) for one in np.random.SeedSequence(1).spawn(2)]
+    >>> plan = oc.methods.Plan(draws=50, warmup=100, rngs=rngs)
+    >>> oc.methods.Joint().run(problem, plan).theta.shape
+    (2, 50, 1)
     """
 
     draws: int
@@ -41,7 +51,17 @@ class Plan(NamedTuple):
     emulator_seed: int = 0
 
     def kept(self, cells: int) -> IntArray | None:
-        """Numbers of each chain's draws whose model and bias are kept at so many cells of y; None for all."""
+        """Numbers of each chain's draws whose model and bias are kept at so many cells of y; None for all.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> plan = oc.methods.Plan(draws=1000, warmup=200, rngs=[np.random.default_rng(1)], keep=80_000)
+        >>> plan.kept(cells=5) is None
+        True
+        >>> plan.kept(cells=1000)
+        array([  0, 250, 500, 749, 999])
+        """
         most = self.keep // (2 * 8 * cells * len(self.rngs))
         if most >= self.draws:
             return None
@@ -138,6 +158,18 @@ class Draws:
         The bias samplers, one an outcome; none for a method without bias.
     nodes_drawn
         Whether their draws include the nodes.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+    >>> plan = oc.methods.Plan(50, 100, [np.random.default_rng(c) for c in range(2)])
+    >>> draws = oc.methods.Joint().run(problem, plan)
+    >>> draws.theta.shape, draws.model.shape, draws.bias.shape
+    ((2, 50, 1), (2, 50, 30, 1), (2, 50, 30, 1))
+    >>> np.allclose(draws.model[..., 0], draws.theta * problem.data.x[:, 0])
+    True
     """
 
     theta: Array
@@ -166,7 +198,19 @@ class Draws:
     notes: RunNotes = RunNotes()
 
     def taken(self, rows: IntArray) -> Draws:
-        """The draws numbered ``rows`` (c, s) of each chain."""
+        """The draws numbered ``rows`` (c, s) of each chain.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+        >>> plan = oc.methods.Plan(50, 100, [np.random.default_rng(c) for c in range(2)])
+        >>> draws = oc.methods.Joint().run(problem, plan)
+        >>> some = draws.taken(np.array([[0, 10], [5, 7]]))
+        >>> bool(some.theta[1, 0, 0] == draws.theta[1, 5, 0]), some.bias.shape
+        (True, (2, 2, 30, 1))
+        """
         chains = np.arange(len(rows))[:, None]
         own = ("theta", "model", "bias", "coefficient", "noise_cov", "noise_by_group", "emulator_number")
         there = {name: value for name in own if (value := getattr(self, name)) is not None}
@@ -178,13 +222,37 @@ class Draws:
 
 @runtime_checkable
 class Method(Protocol):
-    """A way to calibrate."""
+    """A way to calibrate: a problem and a plan in, draws out.
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> isinstance(oc.methods.KO(), oc.methods.Method), isinstance("ko", oc.methods.Method)
+    (True, False)
+    """
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
-        """Draw from the method's posterior."""
+        """Draw from the method's posterior.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+        >>> plan = oc.methods.Plan(50, 100, [np.random.default_rng(c) for c in range(2)])
+        >>> oc.methods.NoBias().run(problem, plan).theta.shape
+        (2, 50, 1)
+        """
 
     def describe(self) -> dict[str, Any]:
-        """The user's choices, as what JSON can store."""
+        """The user's choices, as what JSON can store.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.methods.Joint(bias=oc.bias.BMARS(), loss="absolute").describe()["loss"]
+        'absolute'
+        """
 
 
 class ListedMethod:
@@ -217,10 +285,25 @@ class ListedMethod:
 
     @property
     def merges(self) -> bool:
+        """Whether rows of the data with the same x may be given to it as one.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.methods.Joint().merges
+        True
+        """
         return True
 
     def words(self) -> str:
-        """What the method assumes, in one sentence."""
+        """What the method assumes, in one sentence.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> print(oc.methods.NoBias().words())
+        The simulator is taken as right and all that it misses as noise: ...
+        """
         raise NotImplementedError
 
 
@@ -257,7 +340,18 @@ def _with_prior(method: Callable[[Any], Any], prior: Callable[[], Any]) -> Metho
 
 
 def method_by_name(method: object) -> Method:
-    """A method from its name; an object that is a method is itself."""
+    """A method from its name; an object that is a method is itself.
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> oc.methods.method_by_name("pbart").describe()["projection"]
+    'functional'
+    >>> oc.methods.method_by_name("magic")
+    Traceback (most recent call last):
+        ...
+    orthocal.errors.InputError: there is no method 'magic': choose one of gp, bart, ...
+    """
     if isinstance(method, str):
         if method not in METHODS:
             raise InputError(f"there is no method {method!r}: choose one of {', '.join(METHODS)}")

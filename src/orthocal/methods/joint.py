@@ -52,7 +52,7 @@ MOST_SQUARES = 200_000_000
 @listed_with_priors("")
 @dataclass(frozen=True)
 class Joint(ListedMethod):
-    """Calibration by projecting draws of the real process.
+    """theta = argmin_t ∫ (y_R - f(., t))' W (y_R - f(., t)) dP_x, for each draw of the real process y_R given y.
 
     The draws keep the fit: f(theta) + b* is the draw of y_R. The simulator's curvature beside a large bias is taken
     into account, because each draw has its own theta. For a Gaussian process the draws are independent; for other
@@ -66,6 +66,18 @@ class Joint(ListedMethod):
         What "closest" means: ``"squared"``, ``"absolute"``, ``oc.losses.Huber(k)``, or a function that takes residuals
         at the nodes (m, q), in the outcomes' units, to a number. A function of two arguments is given the nodes'
         weights (m,) too.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 100))
+    >>> method = oc.methods.Joint(bias=oc.bias.GP(nu=2.5))
+    >>> posterior = oc.calibrate(problem, method, draws=200, chains=2, seed=1, progress=False)
+    >>> print(posterior.theta.mean().round(1), np.round(model1.theta_star[0], 1))
+    3.5 3.6
+    >>> bool(posterior.data["sample_stats"]["orthogonality_error"].max() < 1e-6)
+    True
     """
 
     kind: ClassVar[str] = "joint"
@@ -105,7 +117,19 @@ class Joint(ListedMethod):
         return _finished(problem, plan, regressed, found, weights, kept, emulated)
 
     def regressed(self, problem: Problem, plan: Plan, linear: Linear) -> Regressed:
-        """Step (1)."""
+        """Step (1): draws of y_R less the best fit, at data and nodes, with ``linear`` as the linearised simulator.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> from orthocal.methods.regress import Linear
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+        >>> plan = oc.methods.Plan(50, 100, [np.random.default_rng(c) for c in range(2)])
+        >>> regressed = oc.methods.Joint().regressed(problem, plan, Linear.of(problem))
+        >>> regressed.at_nodes.shape, regressed.moved.shape
+        ((100, 15, 1), (100, 1))
+        """
         if isinstance(self.bias, GP) and wanted(self.bias, problem):
             return large_draws(problem, plan, self.bias, linear)
         if isinstance(self.bias, GP) and self.bias.sampled:
@@ -126,10 +150,30 @@ class Joint(ListedMethod):
     def projected(
         self, problem: Problem, real: Array, spread: Array, at_data: bool = True, held: Held | None = None
     ) -> Closest:
-        """Step (2) for draws of y_R at the nodes (s, m, q), whitened, in blocks that fit into memory.
+        """Step (2) for draws of y_R at the nodes, in blocks that fit into memory.
 
-        ``spread`` (p,) is that of theta, roughly; ``at_data``, whether the simulator is wanted at the data too;
-        ``held``, what of theta is known before.
+        Parameters
+        ----------
+        problem
+            With the simulator, the nodes and W.
+        real
+            y_R at the nodes, (s, m, q), whitened.
+        spread
+            That of theta, roughly, (p,).
+        at_data
+            Whether the simulator is wanted at the data too.
+        held
+            What of theta is known before.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+        >>> real = problem.whiten(model1.truth(problem.rule.nodes)[:, None])
+        >>> found = oc.methods.Joint().projected(problem, real[None], spread=np.array([0.1]))
+        >>> np.allclose(found.theta, model1.theta_star)
+        True
         """
         each = max(1, BLOCK // (real[0].size * (problem.parameters.p + 2)))
         loss = chosen_loss(self.loss)

@@ -47,6 +47,17 @@ class KO(ListedMethod):
         ``sd_k`` and ``lengthscale_k_j`` for outcome k and input j, from 0 on, with sd in the unit of the outcome.
     kernel
         How theta is drawn, see ``orthocal.kernels``.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+    >>> settings = {"draws": 100, "chains": 2, "seed": 1, "progress": False}
+    >>> ko = oc.calibrate(problem, oc.methods.KO(nu=2.5), **settings)
+    >>> gp = oc.calibrate(problem, "gp", **settings)
+    >>> bool(ko.theta.std() > 1.5 * gp.theta.std())
+    True
     """
 
     kind: ClassVar[str] = "ko"

@@ -49,6 +49,15 @@ class OGP(ListedMethod):
         Of the bias before the constraint, as for ``oc.bias.GP``.
     kernel
         How theta is drawn, see ``orthocal.kernels``.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+    >>> posterior = oc.calibrate(problem, oc.methods.OGP(nu=2.5), draws=50, chains=2, seed=1, progress=False)
+    >>> bool(abs(posterior.theta.mean() - model1.theta_star[0]) < 0.5)
+    True
     """
 
     kind: ClassVar[str] = "ogp"

@@ -37,6 +37,15 @@ class PCAL(ListedMethod):
     ----------
     nu, sd, lengthscale
         Of the real process y_R, as for ``oc.bias.GP``; what is left out maximises the marginal likelihood of y.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+    >>> posterior = oc.calibrate(problem, oc.methods.PCAL(), draws=50, chains=2, seed=1, progress=False)
+    >>> bool(abs(posterior.theta.mean() - model1.theta_star[0]) < 0.5)
+    True
     """
 
     kind: ClassVar[str] = "pcal"

@@ -35,7 +35,7 @@ from .noise_sample import NoiseSampler
 @listed_with_priors("p")
 @dataclass(frozen=True)
 class Projected(ListedMethod):
-    """Calibration with a projected bias.
+    """y = f(., theta) + b* + e with b* = b - D (C'b) orthogonal to df/dtheta: the paper's Algorithm 1.
 
     Parameters
     ----------
@@ -48,6 +48,16 @@ class Projected(ListedMethod):
         Whether the bias is drawn given the current theta (True) or always given theta_tilde (False, "cut").
     kernel
         How theta is drawn, see ``orthocal.kernels``.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+    >>> method = oc.methods.Projected(bias=oc.bias.GP(nu=1.5), projection="finite")
+    >>> posterior = oc.calibrate(problem, method, draws=50, chains=2, seed=1, progress=False)
+    >>> bool(posterior.data["sample_stats"]["orthogonality_error"].max() < 1e-6)
+    True
     """
 
     kind: ClassVar[str] = "projected"

@@ -35,6 +35,16 @@ class SGaSP(ListedMethod):
         lambda; None for the square root of n.
     kernel
         How theta is drawn, see ``orthocal.kernels``.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+    >>> method = oc.methods.SGaSP(scale=30.0)
+    >>> posterior = oc.calibrate(problem, method, draws=50, chains=2, seed=1, progress=False)
+    >>> bool(abs(posterior.theta.mean() - model1.theta_star[0]) < 0.5)
+    True
     """
 
     kind: ClassVar[str] = "sgasp"

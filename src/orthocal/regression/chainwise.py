@@ -20,20 +20,76 @@ class ChainwiseSampler:
     A new prior overrides ``one_draw``, and ``one_record`` and ``one_prediction`` if it shall predict at new points. If
     it can multiply its noise variances by a number at each draw, it sets ``takes_noise_scale`` and its ``one_draw``
     takes ``noise_scale``: it can then be used with sampled noise.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> class Offset(oc.bias.ChainwiseSampler):
+    ...     def __init__(self, setting):
+    ...         self.points = len(setting.x) + len(setting.nodes)
+    ...
+    ...     def one_draw(self, rng, state, residual):
+    ...         precision = 1 + len(residual)
+    ...         level = rng.normal(residual.sum() / precision, precision**-0.5)
+    ...         return level, np.full(self.points, level)
+    >>> x = np.linspace(0, 1, 20)[:, None]
+    >>> setting = oc.bias.Setting(x, x[:5], np.ones(1), np.ones(20), np.full(20, 3.0), x, 1.0)
+    >>> rngs = [np.random.default_rng(c) for c in range(4)]
+    >>> states, values = Offset(setting).draw(rngs, None, np.tile(setting.residual, (4, 1)))
+    >>> values.shape
+    (4, 25)
     """
 
     takes_noise_scale = False
 
     def one_draw(self, rng: np.random.Generator, state: Any, residual: Array, **scale: float) -> tuple[Any, Array]:
-        """One chain's next state (from None at first), and b at data and nodes (n + m,), given the residual (n,)."""
+        """One chain's next state (from None at first), and b at data and nodes (n + m,), given the residual (n,).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> class Offset(oc.bias.ChainwiseSampler):
+        ...     def one_draw(self, rng, state, residual):
+        ...         level = rng.normal(residual.mean(), len(residual) ** -0.5)
+        ...         return level, np.full(len(residual), level)
+        >>> state, values = Offset().one_draw(np.random.default_rng(1), None, np.zeros(4))
+        >>> bool((values == state).all())
+        True
+        """
         raise NotImplementedError
 
     def one_record(self, state: Any) -> Record:
-        """What ``one_prediction`` needs of a state, as arrays."""
+        """What ``one_prediction`` needs of a state, as arrays.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> class Offset(oc.bias.ChainwiseSampler):
+        ...     def one_record(self, state):
+        ...         return {"level": np.array([state])}
+        >>> Offset().one_record(0.5)
+        {'level': array([0.5])}
+        >>> Offset().record([0.5, 0.7])["level"].shape
+        (2, 1)
+        """
         return {}
 
     def one_prediction(self, record: Record, x_new: Array) -> Array:
-        """b at x_new (m, d) of a recorded draw, (m,)."""
+        """b at x_new (m, d) of a recorded draw, (m,).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> class Offset(oc.bias.ChainwiseSampler):
+        ...     def one_prediction(self, record, x_new):
+        ...         return np.full(len(x_new), record["level"][0])
+        >>> Offset().one_prediction({"level": np.array([0.5])}, np.zeros((3, 1)))
+        array([0.5, 0.5, 0.5])
+        >>> oc.bias.ChainwiseSampler().one_prediction({}, np.zeros((3, 1)))
+        Traceback (most recent call last):
+            ...
+        orthocal.errors.InputError: ChainwiseSampler cannot predict the bias at new points
+        """
         raise InputError(f"{type(self).__name__} cannot predict the bias at new points")
 
     def draw(

@@ -24,7 +24,15 @@ class Choices:
 
     @classmethod
     def stored(cls, settings: Mapping[str, Any]) -> Self:
-        """Those among the settings of a stored sampler."""
+        """Those among the settings of a stored sampler.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> prior = oc.bias.BMARS(order=1)
+        >>> oc.bias.BMARS.stored({**prior.describe(), "spread": 3.0}) == prior
+        True
+        """
         return cls(**{name: settings[name] for name in cls.__dataclass_fields__})
 
 

@@ -63,42 +63,73 @@ def campaign(
     Parameters
     ----------
     simulator
-        ``f(x, theta)`` that returns (m,) or (m, q), an ``oc.Program`` or an ``oc.UMBridge``; or an ``oc.Simulator``,
-        with its ``jobs`` and ``timeout``, or ``batched``: then many runs are made at a time, in this process.
-    design
-        One row a run and one column a parameter: ``oc.design(...)``, another pandas table, or an array.
-    x
-        The points of every run, (m, d); a vector is handed to the simulator as a vector.
+        ``f(x, theta)``, an ``oc.Program`` or an ``oc.UMBridge``; or an ``oc.Simulator``, with its ``jobs`` and
+        ``timeout``, or ``batched``: then many runs are made at a time, in this process.
+    design, x
+        One row a run, ``oc.design(...)`` for instance; the points of every run, (m, d) or (m,).
     executor, cluster, jobs
         Any ``concurrent.futures.Executor``, or the address of a Dask scheduler, ``"tcp://..."``. Default: processes, or
         threads for what computes elsewhere, ``jobs`` of them; as many as this process has cores, or the servers take.
-    store, progress
-        The SQLite file of the runs; whether to show a bar with the time left, on a terminal.
-    replicates
-        Runs at each row of the design, of a simulator with random numbers: a function's arguments ``seed``, a number
-        of the run's own, and ``replicate``, from 0, are given to it; a program has ``{seed}`` and ``{replicate}``.
-    retries, timeout
-        How often a run that failed is tried again; seconds after which one is ended, with all it started, as failed.
-    retry, accept_changed
-        Try failed and damaged runs once more; go on though the simulator's code is not what it was.
+    store, progress, replicates
+        The SQLite file of the runs; whether to show a bar with the time left, on a terminal; runs at each row of the
+        design: a simulator that takes ``seed`` and ``replicate`` is given a seed of the run's own, and 0, 1, ...
+    retries, timeout, retry, accept_changed
+        How often a failed run is tried again, seconds after which one is ended as failed; whether to try failed and
+        damaged runs of earlier calls again, and to go on though the simulator's code is not what it was.
     parameter_names, input_names, outcome_names, units
         As for ``oc.RunTable``.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> line = oc.Simulator(lambda x, theta: theta * x, batched=True)
+    >>> oc.campaign(line, [[1.0], [2.0]], np.linspace(0, 1, 5), store="runs.db", progress=False).output[1, :, 0]
+    array([0. , 0.5, 1. , 1.5, 2. ])
     """
     jobs, timeout, batched = _settings(simulator, jobs, timeout, retries)
     plan = campaign_plan(simulator, design, x, parameter_names, input_names, replicates)
     names = _checked_names(plan, campaign_outcome_names(simulator, outcome_names), units)
     simulation = _simulation(simulator, plan, np.ndim(x) == 1, timeout, cluster is None, replicates)
-    with RunStore(store, write=True) as runs:
-        runs.adopt(plan, accept_changed, retry)
-        if tasks := runs.missing(plan, 1 + retries, retry):
-            with _workers(simulation, executor, jobs, cluster, batched) as workers, progress_shown(progress):
-                _make(tasks, workers, runs, 1 + retries, simulation)
+    make = partial(_workers, simulation, executor, jobs, cluster, batched)
+    with RunStore(store, write=True) as runs, progress_shown(progress):
+        _make_missing(runs, plan, simulation, make, 1 + retries, accept_changed, retry)
         _report_failures(runs.status(), runs.path)
         return _told_apart(runs.table(names, dict(units or {})), replicates)
 
 
+def _make_missing(
+    runs: RunStore,
+    plan: Plan,
+    simulation: Simulation,
+    make: Callable[[], Workers[RunTask, RunResult]],
+    attempts: int,
+    accept_changed: bool,
+    retry: bool,
+) -> None:
+    """Make the runs of the plan that the store has not got."""
+    runs.adopt(plan, accept_changed, retry)
+    if tasks := runs.missing(plan, attempts, retry):
+        with make() as workers:
+            _make(tasks, workers, runs, attempts, simulation)
+
+
 def campaign_status(store: str | Path) -> Status:
-    """How far the campaign of ``store`` is: how many runs are done, failed and missing, their mean time, and errors."""
+    """How far the campaign of ``store`` is: how many runs are done, failed and missing, their mean time, and errors.
+
+    Parameters
+    ----------
+    store
+        The SQLite file of the runs.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> line = oc.Simulator(lambda x, theta: theta * x, batched=True)
+    >>> runs = oc.campaign(line, [[1.0], [2.0]], np.linspace(0, 1, 5), store="runs.db", progress=False)
+    >>> status = oc.campaign_status("runs.db")
+    >>> status.done, status.failed, status.missing
+    (2, 0, 0)
+    """
     with RunStore(store) as runs:
         return runs.status()
 

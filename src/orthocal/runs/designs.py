@@ -57,6 +57,25 @@ def design(
         Name -> (low, high), instead of the box above for these parameters.
     constraint
         Which theta are allowed, as for ``oc.Problem``.
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> from scipy import stats
+    >>> priors = {"a": stats.uniform(0, 1), "b": stats.norm(0, 1)}
+    >>> design = oc.design(priors, 8)
+    >>> design.shape, list(design.columns)
+    ((8, 2), ['a', 'b'])
+    >>> print(oc.design(priors, (2, 3), kind="grid", bounds={"b": (-1, 1)}))
+         a    b
+    0  0.0 -1.0
+    1  0.0  0.0
+    2  0.0  1.0
+    3  1.0 -1.0
+    4  1.0  0.0
+    5  1.0  1.0
+    >>> bool(oc.design(priors, 8, constraint="b < a").eval("b < a").all())
+    True
     """
     known = _parameters(parameters, constraint)
     low, high = _box(known, bounds or {})
@@ -67,15 +86,20 @@ def design(
         # low + 1 * (high - low) may be rounded to beyond high
         return np.clip(low + unit * (high - low), low, high)
 
+    return pd.DataFrame(_possible(known, scaled, n, kind, seed), columns=list(known.names))
+
+
+def _possible(
+    known: Parameters, scaled: Callable[[Array], Array], n: int | Sequence[int], kind: Kind, seed: int | None
+) -> Array:
+    """The points that the constraint allows."""
     theta = scaled(_grid(n, known.p) if kind == "grid" else _scattered(n, known.p, kind, seed))
     allowed = known.possible(theta)
     if not allowed.all() and kind != "grid":
-        theta = _allowed_points(known, lambda count: scaled(_scattered(count, known.p, kind, seed)), len(theta))
-    elif not allowed.any():
+        return _allowed_points(known, lambda count: scaled(_scattered(count, known.p, kind, seed)), len(theta))
+    if not allowed.any():
         raise InputError("the constraint excludes every point of the grid: take a finer one, or bounds around it")
-    else:
-        theta = theta[allowed]
-    return pd.DataFrame(theta, columns=list(known.names))
+    return theta[allowed]
 
 
 def _parameters(given: Priors | Parameters | Problem, constraint: str | Callable[[Array], Any] | None) -> Parameters:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from ..arrays import Array, BoolArray, IntArray, Names, as_columns, as_floats, checked_names
+from ..arrays import Array, BoolArray, IntArray, Names, as_columns, checked_names
 from ..errors import FileError, InputError, shortened
 from ..files.tables import Dialect
 from ..problem.outputs import NO_INPUT
+from .contents import Contents
 from .files import RunParts, read_runs, write_csv, write_runs
+from .frames import aligned, floats_of, grouped
 from .loading import ColumnNames, TableForm, is_table, load_table, named
 from .parts import (
     all_names,
@@ -28,15 +29,7 @@ from .parts import (
 from .reading import RUN, ReadRuns, TableLayout
 
 
-class LongRuns(NamedTuple):
-    """All runs below each other, one row a run and point: run (N,), x (N, d) and output (N, q)."""
-
-    run: IntArray
-    x: Array
-    output: Array
-
-
-class RunTable:
+class RunTable(Contents):
     """A table of runs: output[s] = f(x, theta[s]).
 
     Parameters
@@ -57,6 +50,21 @@ class RunTable:
     ----------
     notes
         How it was read from a file that is not ours, in sentences.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, orthocal as oc
+    >>> theta = pd.DataFrame({"rate": [0.5, 1.0, 2.0]})
+    >>> x = np.linspace(0, 1, 4)
+    >>> runs = oc.RunTable(theta, np.exp(-theta.to_numpy() * x), x, input_names="time", units={"time": "s"})
+    >>> runs
+    RunTable(3 runs, 0 failed; parameters rate; 4 points of time; outcomes y)
+
+    Each run at points of its own, and one that has failed:
+
+    >>> own_points = [np.array([0.0, 0.5, 1.0]), np.array([0.2])]
+    >>> oc.RunTable([[1.0], [2.0]], [np.array([0.1, 0.2, 0.3]), np.array([np.nan])], own_points)
+    RunTable(2 runs, 1 failed; parameters theta; points of their own of x; outcomes y)
     """
 
     def __init__(
@@ -91,72 +99,21 @@ class RunTable:
         for array in (self.theta, *self._x, *self._output):
             array.flags.writeable = False
 
-    @property
-    def s(self) -> int:
-        """Number of runs."""
-        return len(self.theta)
-
-    @property
-    def p(self) -> int:
-        """Number of parameters."""
-        return int(self.theta.shape[1])
-
-    @property
-    def d(self) -> int:
-        """Number of inputs."""
-        return int(self._x[0].shape[1])
-
-    @property
-    def q(self) -> int:
-        """Number of outcomes."""
-        return int(self._output[0].shape[-1])
-
-    @property
-    def m(self) -> int:
-        """Number of points that all runs share."""
-        if self.ragged:
-            raise InputError("each run has points of its own: there is no common m, see `points`")
-        return len(self._x[0])
-
-    @property
-    def ragged(self) -> bool:
-        """Whether each run has points of its own."""
-        return len(self._x) > 1
-
-    @property
-    def points(self) -> IntArray:
-        """Number of points of each run, (s,)."""
-        counts = [len(one) for one in self._x] if self.ragged else [len(self._x[0])] * self.s
-        return np.array(counts, dtype=np.intp)
-
-    @property
-    def x(self) -> Array | tuple[Array, ...]:
-        """The points, (m, d); of a ragged table one (m_s, d) a run."""
-        return self._x if self.ragged else self._x[0]
-
-    @property
-    def output(self) -> Array | tuple[Array, ...]:
-        """The output, (s, m, q); of a ragged table one (m_s, q) a run."""
-        return self._output if self.ragged else self._output[0]
-
-    @property
-    def failed(self) -> BoolArray:
-        """Runs without any output, (s,)."""
-        return np.array([bool(np.isnan(one).all()) for one in self._runs], dtype=np.bool_)
-
-    @property
-    def complete(self) -> BoolArray:
-        """Runs without a missing cell, (s,)."""
-        return np.array([not np.isnan(one).any() for one in self._runs], dtype=np.bool_)
-
-    @property
-    def long(self) -> LongRuns:
-        """The runs below each other."""
-        x = np.concatenate(self._x) if self.ragged else np.tile(self._x[0], (self.s, 1))
-        return LongRuns(np.repeat(np.arange(self.s), self.points), x, np.concatenate(list(self._runs)))
-
     def subset(self, rows: IntArray | BoolArray | Sequence[int] | slice | int) -> RunTable:
-        """The table with some of the runs: numbers or a mask, ``runs.subset(runs.complete)`` for instance."""
+        """The table with some of the runs.
+
+        Parameters
+        ----------
+        rows
+            Numbers or a mask, ``runs.subset(runs.complete)`` for instance.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> runs = oc.RunTable([[1.0], [2.0]], [[0.0, 1.0], [np.nan, np.nan]], x=[0.0, 1.0])
+        >>> runs.subset(~runs.failed).s
+        1
+        """
         try:
             kept = np.atleast_1d(np.arange(self.s)[rows])
         except IndexError as error:
@@ -176,6 +133,19 @@ class RunTable:
         """The table with its parameters, and inputs and outcomes where they are given, in this order, by their names.
 
         Names that are not the table's say nothing and leave what they are about as it is; some of the outcomes will do.
+
+        Parameters
+        ----------
+        parameter_names, input_names, outcome_names
+            In the order that is wanted.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> runs = oc.RunTable([[1.0, 9.0], [2.0, 8.0]], [[0.0, 1.0], [0.0, 2.0]], [0.0, 1.0], ["a", "b"])
+        >>> runs.ordered(["b", "a"]).theta
+        array([[9., 1.],
+               [8., 2.]])
         """
         parameters, inputs = (
             tuple(wanted or own) if set(wanted or own) == set(own) else own
@@ -208,7 +178,19 @@ class RunTable:
         return table
 
     def to_frame(self) -> pd.DataFrame:
-        """A long pandas table: columns ``run``, parameters, inputs, outcomes; its ``attrs`` say which is which."""
+        """A long pandas table: columns ``run``, parameters, inputs, outcomes; its ``attrs`` say which is which.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> runs = oc.RunTable([[1.0], [2.0]], [[0.0, 0.1], [0.0, 0.2]], x=[0.0, 0.1], parameter_names=["a"])
+        >>> print(runs.to_frame())
+           run    a    x    y
+        0    0  1.0  0.0  0.0
+        1    0  1.0  0.1  0.1
+        2    1  2.0  0.0  0.0
+        3    1  2.0  0.1  0.2
+        """
         long = self.long
         names = (*self.parameter_names, *self.input_names, *self.outcome_names)
         frame = pd.DataFrame(np.hstack([self.theta[long.run], long.x, long.output]), columns=list(names))
@@ -233,8 +215,23 @@ class RunTable:
         """The runs of a long table, one row a run and point.
 
         The column ``run`` says which rows belong together; without it, those with the same theta do. Runs stand in the
-        order in which they appear, and points that all runs share in that of x if their order differs. Names that are
-        not given are those of a table from ``to_frame``. ``input_names=[]`` is for outputs without inputs.
+        order in which they appear, and points that all runs share in that of x if their order differs.
+
+        Parameters
+        ----------
+        frame
+            The table.
+        parameter_names, input_names, outcome_names
+            Its columns; default: those of a table from ``to_frame``. ``input_names=[]`` is for outputs without inputs.
+        units
+            As for a new table.
+
+        Examples
+        --------
+        >>> import pandas as pd, orthocal as oc
+        >>> frame = pd.DataFrame({"a": [1.0, 1.0, 2.0, 2.0], "x": [0.0, 1.0, 0.0, 1.0], "y": [0.0, 1.0, 0.0, 2.0]})
+        >>> oc.RunTable.from_frame(frame, "a", "x", "y")
+        RunTable(2 runs, 0 failed; parameters a; 2 points of x; outcomes y)
         """
         chosen: list[list[str]] = []
         for what, given in (
@@ -248,10 +245,10 @@ class RunTable:
             chosen.append(names or [])
         if not chosen[1]:
             chosen[1], frame = [NO_INPUT], frame.assign(**{NO_INPUT: 0.0})
-        parameters, inputs, outcomes = (_floats_of(frame, names) for names in chosen)
+        parameters, inputs, outcomes = (floats_of(frame, names) for names in chosen)
         if not len(frame):
             raise InputError("the table has no rows")
-        runs = _aligned(_grouped(frame[RUN] if RUN in frame.columns else None, parameters), inputs)
+        runs = aligned(grouped(frame[RUN] if RUN in frame.columns else None, parameters), inputs)
         for rows in runs:
             if not np.array_equal(parameters[rows], np.tile(parameters[rows[0]], (len(rows), 1)), equal_nan=True):
                 raise InputError(f"run {frame[RUN].iloc[rows[0]]} has several values of one parameter")
@@ -266,7 +263,22 @@ class RunTable:
         )
 
     def save(self, path: str | Path) -> Path:
-        """Write the table: CSV where the name ends in ``.csv``, netCDF otherwise."""
+        """Write the table: CSV where the name ends in ``.csv``, netCDF otherwise.
+
+        Parameters
+        ----------
+        path
+            The file, in a folder that is there. It is written whole, or not at all.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> runs = oc.RunTable([[1.0], [2.0]], [[0.0, 1.0], [0.0, 2.0]], x=[0.0, 1.0])
+        >>> path = runs.save("runs.nc")
+        >>> oc.RunTable.load(path).theta
+        array([[1.],
+               [2.]])
+        """
         if Path(path).suffix.lower() == ".csv":
             return write_csv(self.to_frame(), Path(path))
         names = (self.parameter_names, self.input_names, self.outcome_names)
@@ -296,6 +308,8 @@ class RunTable:
 
         Parameters
         ----------
+        path
+            The file.
         parameter_names, input_names, outcome_names
             Columns, or ``{name: column}`` where these are called otherwise. ``input_names=[]``: outputs without inputs.
         units
@@ -315,22 +329,18 @@ class RunTable:
             one, or rows with the same theta are a run.
         ignore
             Columns that are left out without a note.
+
+        Examples
+        --------
+        >>> import pandas as pd, orthocal as oc
+        >>> wide = pd.DataFrame({"a": [1.0, 2.0], "y_0": [0.0, 0.0], "y_0.5": [0.5, 1.0], "y_1": [1.0, 2.0]})
+        >>> wide.to_csv("runs.csv", index=False)
+        >>> oc.RunTable.load("runs.csv", ["a"], ["x"], ["y"])
+        RunTable(2 runs, 0 failed; parameters a; 3 points of x; outcomes y)
         """
         names = (parameter_names, input_names, outcome_names)
         form = TableForm(Dialect(separator, decimal), layout, points, columns, run, tuple(ignore))
-        if is_table(Path(path)):
-            try:
-                found = load_table(Path(path), names, form)
-                return _from_runs(cls, found, names, units)
-            except InputError as error:
-                raise FileError(f"{path}: {shortened(str(error))}") from None
-        if units is not None or not form.plain or any(one is not None for one in names):
-            raise InputError(f"{path}: a netCDF file has its own names and units, give none")
-        parts = read_runs(Path(path))
-        try:
-            return cls(*parts)
-        except InputError as error:
-            raise FileError(f"{path} is damaged: {error}") from None
+        return _loaded(cls, Path(path), names, units, form)
 
     def __repr__(self) -> str:
         points = "points of their own" if self.ragged else f"{self.m} points"
@@ -339,10 +349,6 @@ class RunTable:
             f"RunTable({self.s} runs, {failed} failed; parameters {', '.join(self.parameter_names)}; "
             f"{points} of {', '.join(self.input_names)}; outcomes {', '.join(self.outcome_names)})"
         )
-
-    @property
-    def _runs(self) -> Sequence[Array]:
-        return self._output if self.ragged else list(self._output[0])
 
 
 def _from_runs(
@@ -360,30 +366,22 @@ def _from_runs(
     return table
 
 
-def _floats_of(frame: pd.DataFrame, names: list[str]) -> Array:
-    missing = [name for name in names if name not in frame.columns]
-    if missing:
-        there = ", ".join(map(str, frame.columns))
-        raise InputError(f"the table has no column {', '.join(map(repr, missing))}; there are: {there}")
-    return np.stack([as_floats(frame[name], f"column {name!r}") for name in names], axis=-1)
-
-
-def _aligned(runs: list[IntArray], x: Array) -> list[IntArray]:
-    """The rows of each run in the order of x, where all have the same points, and only their order differs."""
-    if len({len(rows) for rows in runs}) > 1 or all(np.array_equal(x[rows], x[runs[0]]) for rows in runs):
-        return runs
-    ordered = [rows[np.lexsort(x[rows].T[::-1])] for rows in runs]
-    return ordered if all(np.array_equal(x[rows], x[ordered[0]]) for rows in ordered) else runs
-
-
-def _grouped(run: pd.Series | None, parameters: Array) -> list[IntArray]:
-    """The rows of each run, in the order in which the runs appear."""
-    if run is None:
-        _, label = np.unique(parameters, axis=0, return_inverse=True)
-    else:
-        if run.isna().any():
-            raise InputError(f"column {RUN!r} has empty cells")
-        label = pd.factorize(run)[0]
-    rows = np.argsort(label.ravel(), kind="stable")
-    pieces = np.split(rows, np.flatnonzero(np.diff(label.ravel()[rows])) + 1)
-    return sorted((piece.astype(np.intp) for piece in pieces), key=lambda piece: int(piece[0]))
+def _loaded(
+    kind: type[RunTable],
+    path: Path,
+    names: Sequence[ColumnNames],
+    units: Mapping[str, str] | None,
+    form: TableForm,
+) -> RunTable:
+    if is_table(path):
+        try:
+            return _from_runs(kind, load_table(path, names, form), names, units)
+        except InputError as error:
+            raise FileError(f"{path}: {shortened(str(error))}") from None
+    if units is not None or not form.plain or any(one is not None for one in names):
+        raise InputError(f"{path}: a netCDF file has its own names and units, give none")
+    parts = read_runs(path)
+    try:
+        return kind(*parts)
+    except InputError as error:
+        raise FileError(f"{path} is damaged: {error}") from None

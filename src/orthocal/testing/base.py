@@ -4,7 +4,26 @@ from __future__ import annotations
 
 
 class ContractError(AssertionError):
-    """A part does not keep its contract; the message says which clause, and how it was seen."""
+    """A part does not keep its contract; the message says which clause, and how it was seen.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> from orthocal.testing import check_bias_prior
+    >>> class Broken:
+    ...     def prepare(self, setting):
+    ...         return BrokenSampler()
+    ...
+    ...     def describe(self):
+    ...         return {"kind": "broken"}
+    >>> class BrokenSampler(oc.bias.ChainwiseSampler):
+    ...     def one_draw(self, rng, state, residual):
+    ...         return None, np.zeros(3)
+    >>> check_bias_prior(Broken())
+    Traceback (most recent call last):
+        ...
+    orthocal.testing.base.ContractError: draw returned shape (3, 3), expected (chains, n + m) = (3, 32)
+    """
 
 
 def require(kept: bool, message: str) -> None:

@@ -29,11 +29,21 @@ def check_bias_prior(prior: BiasPrior, n: int = 25, d: int = 2, sweeps: int = 40
         Size of the made-up data set.
     sweeps
         Draws for the checks of distributions; more for a prior that mixes slowly.
+    seed
+        Of the made-up data.
 
     Raises
     ------
     ContractError
         At the first clause that is not kept.
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> from orthocal.testing import check_bias_prior
+    >>> clauses = check_bias_prior(oc.bias.GP(nu=2.5), sweeps=100)
+    >>> clauses[:3]
+    ['shapes', 'joint consistency', 'determinism']
     """
     rng = np.random.default_rng(seed)
     x = rng.random((n, d))

@@ -43,11 +43,20 @@ def check_emulator(emulator: Given, runs: int = 32, seed: int = 0) -> list[str]:
         an emulator of an ``oc.RunTable``.
     runs
         Number of runs of the made-up simulator; more for an emulator that learns slowly.
+    seed
+        Of the made-up data.
 
     Raises
     ------
     ContractError
         At the first clause that is not kept.
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> from orthocal.testing import check_emulator
+    >>> check_emulator(oc.emulators.GP(nu=2.5), runs=16)[:3]
+    ['it is an emulator', 'shapes', 'arguments stay as they are']
     """
     check = _Check(emulator, runs, seed)
     clauses = (

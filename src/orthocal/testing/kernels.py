@@ -33,11 +33,20 @@ def check_kernel(kernel: Kernel, chains: int = 200, steps: int = 4, seed: int = 
         The kernel.
     chains, steps
         Chains of the checks of distributions, and their steps: after so many a bad start must be forgotten.
+    seed
+        Of the made-up data.
 
     Raises
     ------
     ContractError
         At the first clause that is not kept.
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> from orthocal.testing import check_kernel
+    >>> check_kernel(oc.kernels.Laplace(), chains=100)[:3]
+    ['shapes', 'inputs are left alone', 'determinism']
     """
     check = _Check(kernel, chains, steps, seed)
     clauses = (

@@ -36,11 +36,20 @@ def check_method(method: Method, draws: int = 10, warmup: int = 25, seed: int = 
         The method.
     draws, warmup
         Of each chain, in every run.
+    seed
+        Of the made-up data.
 
     Raises
     ------
     ContractError
         At the first clause that is not kept.
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> from orthocal.testing import check_method
+    >>> check_method(oc.methods.NoBias())[:3]
+    ['shapes', 'the model is the simulator at theta', 'inputs are left alone']
     """
     check = _Check(method, draws, warmup, seed)
     clauses = (

@@ -1,0 +1,397 @@
+"""An emulator as users have it: f_hat(x, theta) with its gradient, and what it knows of its error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arrays import Array, BoolArray, as_columns, as_floats, repeated_rows
+from ..errors import InputError
+from ..runs.table import RunTable
+from .base import Choice, Quick, Range, Regressor
+from .draw_spread import draw_spread, mixture
+from .lazily import Lazy
+from .learnt import (
+    FittedRegressor,
+    WithCells,
+    WithDraws,
+    WithGradient,
+    WithKept,
+    WithScatter,
+    WithVariance,
+    common_lengthscale,
+)
+from .nearness import Nearness
+from .step_functions import LEAST_STEP, difference, usual_gaps
+
+
+class Emulator:
+    """f_hat(x, theta) with a gradient, and a variance where the regressor has one: it takes the simulator's place.
+
+    Attributes
+    ----------
+    name
+        Of the regressor.
+    runs
+        The runs that it was learnt from.
+    smooth
+        Whether the gradient is a derivative; of step functions it is a central difference.
+    steps
+        Half the width of these differences, (p,), in units of theta.
+    has_variance
+        Whether it knows its error.
+    choice
+        How it was chosen among others, at held-out runs; None where it was asked for.
+    has_scatter
+        Whether replicated runs told it how a single run scatters about the mean function, which is what it emulates.
+    has_draws
+        Whether it knows its error as a distribution of functions.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> from scipy import stats
+    >>> theta, x = np.linspace(1, 3, 10)[:, None], np.linspace(0, 1, 5)
+    >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+    >>> emulator = oc.emulate(runs, "gp", progress=False)
+    >>> emulator
+    Emulator('gp', 10 runs)
+    >>> bool(abs(emulator([0.5], [2.2]) - np.exp(-1.1)) < 1e-3)
+    True
+    >>> problem = oc.Problem(x, np.exp(-2 * x), emulator, {"rate": stats.uniform(1, 2)}, noise_cov=1e-4)
+    >>> problem.theta_tilde.round(2)
+    array([2.])
+    """
+
+    def __init__(
+        self,
+        name: str,
+        runs: RunTable,
+        regressor: Regressor,
+        fitted: Sequence[FittedRegressor],
+        sizes: Sequence[Array] | None = None,
+    ) -> None:
+        """``sizes`` are those of the targets of each of ``fitted``, (r,), where they differ."""
+        self.name, self._regressor = name, regressor
+        self.runs = runs
+        self.choice: Choice | None = None
+        self.parameter_names = runs.parameter_names
+        worked = runs.theta if runs.failed.all() else runs.theta[~runs.failed]
+        # replicates fill no gaps
+        repeats = repeated_rows(worked)
+        distinct = worked if repeats is None else worked[repeats.first]
+        self._nearness = Nearness(distinct, common_lengthscale(fitted, sizes, runs.p))
+        self._with_gradient = [one for one in fitted if isinstance(one, WithGradient)]
+        self._with_variance = [one for one in fitted if isinstance(one, WithVariance)]
+        self.smooth = len(self._with_gradient) == len(fitted)
+        self.has_variance = len(self._with_variance) == len(fitted)
+        self._with_scatter = [one for one in fitted if isinstance(one, WithScatter)]
+        self.has_scatter = len(self._with_scatter) == len(fitted) and any(
+            one.scatter_known for one in self._with_scatter
+        )
+        self._fitted = list(fitted)
+        self.has_draws = all(isinstance(one, WithDraws | WithKept) for one in fitted)
+        self.steps = np.zeros(runs.p) if self.smooth else self._found_steps(fitted)
+
+    def __call__(self, x: ArrayLike, theta: ArrayLike) -> Array:
+        """f_hat at points x (m, d), or (m,) for one input, and theta (p,), (m, q)."""
+        return self.mean(self._points(x), self._one_theta(theta))
+
+    def gradient(self, x: ArrayLike, theta: ArrayLike) -> Array:
+        """df_hat/dtheta, (m, q, p).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> theta, x = np.linspace(1, 3, 10)[:, None], np.linspace(0, 1, 5)
+        >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+        >>> emulator = oc.emulate(runs, "gp", progress=False)
+        >>> emulator.gradient([0.5], [2.0]).round(2), float(np.round(-0.5 * np.exp(-1.0), 2))
+        (array([[[-0.18]]]), -0.18)
+        """
+        points, one = self._points(x), self._one_theta(theta)
+        if self.smooth:
+            return self.slope(points, one)
+        low, high = self.runs.theta.min(axis=0), self.runs.theta.max(axis=0)
+        return difference(partial(self.mean, points), one, self.steps, low, high)
+
+    def variance(self, x: ArrayLike, theta: ArrayLike) -> Array:
+        """Variance of the emulator's error, (m, q).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> theta, x = np.linspace(1, 3, 10)[:, None], np.linspace(0, 1, 5)
+        >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+        >>> emulator = oc.emulate(runs, "gp", progress=False)
+        >>> bool(emulator.variance([0.5], [6.0]) > emulator.variance([0.5], [2.0]))
+        True
+        """
+        if not self.has_variance:
+            raise InputError(f"the emulator {self.name!r} has no variance: take one that has, for instance 'gp'")
+        return self.error_var(self._points(x), self._one_theta(theta))
+
+    def scatter_var(self, x: ArrayLike, theta: ArrayLike) -> Array:
+        """Variance of a single run about the mean function, (m, q), from replicated runs: the simulator's own noise.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> rng = np.random.default_rng(1)
+        >>> theta, x = np.repeat(np.linspace(1, 3, 10), 5)[:, None], np.linspace(0, 1, 5)
+        >>> output = np.exp(-theta * x) + 0.1 * rng.standard_normal((50, 5))
+        >>> emulator = oc.emulate(oc.RunTable(theta, output, x, parameter_names=["rate"]), "gp", progress=False)
+        >>> bool(0.05 < np.sqrt(emulator.scatter_var([0.5], [2.0])[0, 0]) < 0.2)
+        True
+        """
+        if not self.has_scatter:
+            raise InputError(
+                f"the emulator {self.name!r} does not know how runs scatter: it takes runs repeated at one theta, "
+                "oc.campaign(..., replicates=5), and 'gp', 'bart' or 'bmars'"
+            )
+        return self.run_scatter_var(self._points(x), self._one_theta(theta))
+
+    def draws(self, count: int, seed: int = 0) -> Sequence[Emulator]:
+        """Joint draws of the simulator as the runs leave it uncertain: functions f_s(x, theta) with gradients.
+
+        Each is made when it is asked for; the same seed gives the same. Their mean is the emulator, and their variance
+        its ``variance``; but unlike it they say how the errors at different x and theta go together.
+
+        Parameters
+        ----------
+        count
+            Their number.
+        seed
+            Of the draws.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> theta, x = np.linspace(1, 3, 4)[:, None], np.linspace(0, 1, 5)
+        >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+        >>> emulator = oc.emulate(runs, "gp", progress=False)
+        >>> functions = emulator.draws(5, seed=1)
+        >>> len(functions), functions[0](x, [2.2]).shape
+        (5, (5, 1))
+        """
+        if not self.has_draws:
+            raise InputError(
+                f"the emulator {self.name!r} has no draws: take one that has, for instance 'gp', or give the regressor "
+                "a method draws(count, rng)"
+            )
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            raise InputError(f"count={count!r}: give the number of draws, at least 1")
+        return self.drawn(int(count), seed, self.draw_spread)
+
+    @cached_property
+    def draw_spread(self) -> Array:
+        """What the spread of the kept draws of each outcome is multiplied by, (q,), from held-out runs; or ones.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> theta, x = np.linspace(1, 3, 10)[:, None], np.linspace(0, 1, 5)
+        >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+        >>> oc.emulate(runs, "gp", progress=False).draw_spread
+        array([1.])
+        """
+        if not any(isinstance(one, WithKept) for one in self._fitted) or not isinstance(self._regressor, Quick):
+            return np.ones(self.runs.q)
+        return draw_spread(partial(self._again, self._regressor.quick()), self.runs)
+
+    def _again(self, regressor: Regressor, runs: RunTable) -> Emulator:
+        """The same emulator learnt by another regressor from other runs."""
+        raise NotImplementedError
+
+    def drawn(self, count: int, seed: int, spread: Array) -> Sequence[Emulator]:
+        """``draws`` with a given spread (q,) of the kept draws.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> theta, x = np.linspace(1, 3, 4)[:, None], np.linspace(0, 1, 5)
+        >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+        >>> emulator = oc.emulate(runs, "gp", progress=False)
+        >>> len(emulator.drawn(5, seed=1, spread=np.ones(1)))
+        5
+        """
+        rest, *seeds = np.random.SeedSequence(seed).spawn(1 + len(self._fitted))
+        each: list[Sequence[FittedRegressor]] = []
+        for own, one, factor in zip(seeds, self._fitted, self._spread_of_parts(spread), strict=True):
+            rng = np.random.default_rng(own)
+            if isinstance(one, WithDraws):
+                each.append(one.draws(count, rng))
+            elif isinstance(one, WithKept):
+                rows = [mixture(one.kept, factor, number, count, rng) for number in range(count)]
+                each.append(Lazy([partial(one.mixed, weights) for weights in rows]))
+        return Lazy([partial(self._drawn, each, number, own) for number, own in enumerate(rest.spawn(count))])
+
+    def _spread_of_parts(self, spread: Array) -> list[float]:
+        """That of each of what was fitted, from those of the outcomes (q,)."""
+        raise NotImplementedError
+
+    def _drawn(self, each: Sequence[Sequence[FittedRegressor]], number: int, seed: np.random.SeedSequence) -> Emulator:
+        """The draw of that number, of those of each part, and of what else is uncertain."""
+        other = copy(self)
+        fitted = [draws[number] for draws in each]
+        other._fitted, other._with_variance = fitted, []
+        other._with_gradient = [one for one in fitted if isinstance(one, WithGradient)]
+        other.smooth = len(other._with_gradient) == len(fitted)
+        other.has_variance = other.has_draws = False
+        other._become(self, fitted, np.random.default_rng(seed))
+        return other
+
+    def _become(self, learnt: Emulator, fitted: list[FittedRegressor], rng: np.random.Generator) -> None:
+        """Take these functions in the place of what ``learnt`` has, of which this is a copy."""
+        raise NotImplementedError
+
+    def outside(self, theta: ArrayLike) -> BoolArray:
+        """Which of theta (c, p) have no runs nearby: outside of their box, in a gap, or far from all of them.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> theta, x = np.linspace(1, 3, 10)[:, None], np.linspace(0, 1, 5)
+        >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+        >>> oc.emulate(runs, "gp", progress=False).outside([[2.0], [4.0]])
+        array([False,  True])
+        """
+        return self._nearness.outside(np.atleast_2d(as_floats(theta, "theta")))
+
+    def outside_x(self, x: ArrayLike) -> BoolArray:
+        """The same for points x (m, d): which have no points of the runs nearby.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> theta, x = np.linspace(1, 3, 10)[:, None], np.linspace(0, 1, 5)
+        >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+        >>> oc.emulate(runs, "gp", progress=False).outside_x([0.5, 5.0])
+        array([False,  True])
+        """
+        return self._x_nearness.outside(self._points(x))
+
+    @cached_property
+    def _x_nearness(self) -> Nearness:
+        x = self.runs.x
+        return Nearness(np.unique(np.vstack(x) if isinstance(x, tuple) else x, axis=0))
+
+    def mean(self, x: Array, theta: Array) -> Array:
+        """f_hat at points (m, d) and theta (p,) that are arrays already, (m, q): what a call returns.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> theta, x = np.linspace(1, 3, 10)[:, None], np.linspace(0, 1, 5)
+        >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+        >>> emulator = oc.emulate(runs, "gp", progress=False)
+        >>> points, one = np.array([[0.5]]), np.array([2.2])
+        >>> np.array_equal(emulator.mean(points, one), emulator(points, one))
+        True
+        """
+        raise NotImplementedError
+
+    def slope(self, x: Array, theta: Array) -> Array:
+        """The derivative of a smooth f_hat, (m, q, p).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> theta, x = np.linspace(1, 3, 10)[:, None], np.linspace(0, 1, 5)
+        >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+        >>> emulator = oc.emulate(runs, "gp", progress=False)
+        >>> emulator.slope(np.array([[0.5]]), np.array([2.2])).shape
+        (1, 1, 1)
+        """
+        raise NotImplementedError
+
+    def error_var(self, x: Array, theta: Array) -> Array:
+        """The variance of the error at points (m, d) and theta (p,) that are arrays already, (m, q).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> theta, x = np.linspace(1, 3, 10)[:, None], np.linspace(0, 1, 5)
+        >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+        >>> emulator = oc.emulate(runs, "gp", progress=False)
+        >>> emulator.error_var(np.array([[0.5], [0.7]]), np.array([2.2])).shape
+        (2, 1)
+        """
+        raise NotImplementedError
+
+    def run_scatter_var(self, x: Array, theta: Array) -> Array:
+        """The variance of a single run at points (m, d) and theta (p,) that are arrays already, (m, q).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> rng = np.random.default_rng(1)
+        >>> theta, x = np.repeat(np.linspace(1, 3, 10), 5)[:, None], np.linspace(0, 1, 5)
+        >>> output = np.exp(-theta * x) + 0.1 * rng.standard_normal((50, 5))
+        >>> emulator = oc.emulate(oc.RunTable(theta, output, x, parameter_names=["rate"]), "gp", progress=False)
+        >>> emulator.run_scatter_var(np.array([[0.5], [0.7]]), np.array([2.2])).shape
+        (2, 1)
+        """
+        raise NotImplementedError
+
+    def _points(self, x: ArrayLike) -> Array:
+        points = as_columns(x, "x")
+        if points.shape[1] != self.runs.d:
+            raise InputError(f"x has {points.shape[1]} columns: the runs have {self.runs.d} inputs")
+        return points
+
+    def _one_theta(self, theta: ArrayLike) -> Array:
+        one = np.atleast_1d(as_floats(theta, "theta"))
+        if one.shape != (self.runs.p,):
+            raise InputError(f"theta has shape {one.shape}: the runs have {self.runs.p} parameters")
+        return one
+
+    def _found_steps(self, fitted: Sequence[FittedRegressor]) -> Array:
+        """Differences span a cell: as wide as the regressor says, or the gap between the runs' values."""
+        unit = Range.of_box(self.runs.theta)
+        gaps = usual_gaps(unit.apply(self.runs.theta))
+        # the last columns of a regressor's inputs are theta
+        cells = [one.cell_width if isinstance(one, WithCells) else gaps for one in fitted]
+        widths = [np.broadcast_to(np.atleast_1d(one)[-self.runs.p :], self.runs.p) for one in cells]
+        return np.asarray(np.maximum(np.max(widths, axis=0), LEAST_STEP) * unit.scale)
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What it was learnt from, and how it was chosen, in sentences.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> theta, x = np.linspace(1, 3, 10)[:, None], np.linspace(0, 1, 5)
+        >>> frame = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"]).to_frame()
+        >>> frame.to_csv("runs.csv", index=False)
+        >>> runs = oc.RunTable.load("runs.csv", ["rate"], ["x"], ["y"])
+        >>> for sentence in oc.emulate(runs, "gp", progress=False).said:
+        ...     print(sentence)
+        runs.csv: 10 runs, one row a run and point
+        """
+        return (*self.runs.notes, *(() if self.choice is None else (self.choice.sentence,)))
+
+    @property
+    def held_out_errors(self) -> dict[str, float]:
+        """Of each emulator that was compared: its rms error at held-out runs, relative to their spread.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> theta, x = np.linspace(1, 3, 10)[:, None], np.linspace(0, 1, 5)
+        >>> runs = oc.RunTable(theta, np.exp(-theta * x), x, parameter_names=["rate"])
+        >>> oc.emulate(runs, "gp", progress=False).held_out_errors
+        {}
+        >>> errors = oc.compare_emulators(runs, ["gp"], folds=1, progress=False).choice.errors
+        >>> list(errors), bool(errors["gp"] < 0.01)
+        (['gp'], True)
+        """
+        return {} if self.choice is None else dict(self.choice.errors)
+
+    def __repr__(self) -> str:
+        return f"Emulator({self.name!r}, {self.runs.s} runs)"
