@@ -182,6 +182,7 @@ def test_changed_rows_are_named_and_older_files_get_checksums(tmp_path):
         kept = results.rows("s")
     with sqlite3.connect(tmp_path / FILE) as file:
         file.execute("ALTER TABLE replications DROP COLUMN checksum")
+        file.execute("ALTER TABLE replications DROP COLUMN problems")
         file.execute("ALTER TABLE studies DROP COLUMN checksum")
         file.execute("ALTER TABLE studies DROP COLUMN kept")
         file.execute("PRAGMA user_version = 1")

@@ -39,6 +39,13 @@ class Published:
         Who, and how.
     values
         Parameter -> estimate and standard deviation, None where none is given.
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> (said,) = oc.examples.get("ball-drop").published
+    >>> said.source, said.values["g"]
+    ('surmise, without a bias', (8.16, 0.2))
     """
 
     source: str
@@ -87,6 +94,17 @@ class Example:
         Where it comes from, and under which terms its data are here.
     tags
         What is difficult about it.
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> example = oc.examples.get("bayarri")
+    >>> problem = example.problem(seed=3)
+    >>> problem.data.y.shape, example.theta_star
+    ((30, 1), (0.64059425,))
+    >>> x, y = example.data
+    >>> x.shape, y.shape
+    ((30, 1), (30,))
     """
 
     name: str
@@ -156,6 +174,12 @@ class Example:
 
         ``changes`` are arguments of ``oc.Problem``. Where the simulator is known from runs only, an emulator is learnt
         from ``run_table(x)``; ``simulator=example.simulator`` has the simulator itself.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.examples.get("chaboche").problem().parameters.names
+        ('R', 'C', 'gamma')
         """
         if (x is None) != (y is None) or (x is not None and seed is not None):
             raise InputError("give the field data x and y, or a seed, or nothing")
@@ -181,7 +205,16 @@ class Example:
         return self.simulator if self.gradient is None else Simulator(self.simulator, self.gradient)
 
     def run_table(self, x: ArrayLike, runs: int | None = None, seed: int = RUNS_SEED) -> RunTable:
-        """Runs of the simulator at the points x, at theta spread over the priors."""
+        """Runs of the simulator at the points x, at theta spread over the priors.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> example = oc.examples.get("borehole")
+        >>> x, y = example.field_data()
+        >>> len(example.run_table(x).theta)
+        40
+        """
         from ..runs import design
 
         theta = design(self.parameters, runs or self.runs or 10 * len(self.parameters), seed=seed)
@@ -201,6 +234,14 @@ class Example:
 
         For simulators that are linear in theta; ``flat`` leaves the prior of theta out. The integrals are sums over
         the nodes of the example's domain, as in ``problem``.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> example = oc.examples.get("model-1")
+        >>> exact = example.exact(*example.field_data(5))
+        >>> exact.mean.round(4), exact.sd.round(4)
+        (array([3.5654]), array([0.0345]))
         """
         if not self.linear or self.box is None or self.noise_sd is None:
             raise InputError(f"{self.name} has no closed form: its simulator is not linear in theta")

@@ -13,7 +13,7 @@ GU_WANG = listed(
     Example(
         name="gu-wang",
         title="Gu and Wang's two minima",
-        words="A bias many times the noise, and a second minimum at 0.261756 whose loss is a third larger.",
+        words="A bias many times the noise, and a second minimum at 0.261756 whose loss is 29 % larger.",
         d=1,
         truth=lambda x: x[:, 0] * np.cos(1.5 * x[:, 0]) + x[:, 0],
         simulator=lambda x, theta: np.sin(theta[0] * x[:, 0]) + x[:, 0],

@@ -9,7 +9,16 @@ _LISTED: dict[str, Example] = {}
 
 
 def listed(example: Example) -> Example:
-    """Put an example on the list, at its end."""
+    """Put an example on the list, at its end; it is returned.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> import orthocal as oc
+    >>> line = oc.examples.Example("my-line", "my line", 1, lambda x, t: t[0] * x[:, 0], {"t": stats.norm(0, 1)})
+    >>> oc.examples.listed(line).name in oc.examples.names()
+    True
+    """
     if example.name in _LISTED:
         raise InputError(f"there are two examples {example.name!r}: give one of them another name")
     _LISTED[example.name] = example
@@ -17,17 +26,38 @@ def listed(example: Example) -> Example:
 
 
 def names() -> tuple[str, ...]:
-    """The names of all examples."""
+    """The names of all examples.
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> oc.examples.names()[:3]
+    ('model-1', 'model-2', 'model-3')
+    """
     return tuple(_LISTED)
 
 
 def get(name: str) -> Example:
-    """The example of a name."""
+    """The example of a name.
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> oc.examples.get("tuo-wu").theta_star
+    (-0.17892537,)
+    """
     if name not in _LISTED:
         raise InputError(f"there is no example {name!r}: choose one of {', '.join(_LISTED)}")
     return _LISTED[name]
 
 
 def all() -> tuple[Example, ...]:
-    """All examples."""
+    """All examples.
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> [example.name for example in oc.examples.all() if "real" in example.tags]
+    ['ball-drop', 'chaboche', 'us-population', 'common-cold']
+    """
     return tuple(_LISTED.values())

@@ -13,8 +13,10 @@ from ..examples import Example
 from .emulated import emulated
 from .printed import Printed
 
-#: kept draws of a replication, over all chains
-DRAWS = 5000
+#: kept draws of a replication, over all chains; data sets, as many as the paper's
+DRAWS, REPLICATIONS = 5000, 100
+#: the replication that has the measured field data of a model
+MEASURED = 0
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,10 @@ class Study:
         Of the study and of its files.
     reference
         How to find it from another process: its name, or ``"module:NAME"``.
-    draws
-        Kept draws of a replication where none are asked for.
+    draws, replications
+        Kept draws of a replication, and data sets, where none are asked for.
+    checked
+        Whether the problems that ``check()`` finds are kept.
     note
         What a reader of the tables should know.
     """
@@ -84,6 +88,8 @@ class Study:
     note: str = ""
     reference: str = ""
     draws: int = DRAWS
+    replications: int = REPLICATIONS
+    checked: bool = False
 
     @property
     def address(self) -> str:
@@ -93,4 +99,10 @@ class Study:
         return next(column for column in self.columns if column.key == key)
 
     def theta_star(self, column: Column) -> tuple[float, ...]:
+        """Empty for measured data, whose truth nobody knows."""
         return column.theta_star or self.model.theta_star
+
+    def numbers(self, replications: int) -> list[int]:
+        """The data sets by number: 1, 2, ... are simulated, ``MEASURED`` is the model's measured field data."""
+        measured = [] if self.model.file is None else [MEASURED]
+        return measured + ([] if self.model.truth is None else list(range(1, replications + 1)))

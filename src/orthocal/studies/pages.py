@@ -45,12 +45,13 @@ def _lines(study: Study, results: Results, settings: Settings) -> list[str]:
     machine, seconds = results.work(study.name)
     facts = (
         f"Seed {settings.seed}; {settings.draws} kept draws a replication. "
-        f"Wall time {_duration(seconds)} in all; {machine}."
+        f"Wall time {duration(seconds)} in all; {machine}."
     )
     return [facts, _MEANING, *([study.note] if study.note else [])]
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Seconds in words."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

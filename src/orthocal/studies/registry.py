@@ -6,6 +6,7 @@ from importlib import import_module
 
 from ..errors import InputError
 from .base import Column, Study
+from .example_studies import PREFIX, example_study
 from .joint_studies import JOINT_STUDIES
 from .paper_studies import PAPER_STUDIES
 
@@ -18,9 +19,11 @@ def study_by_name(name: str) -> Study:
     known = STUDIES | JOINT_STUDIES
     if name in known:
         return known[name]
+    if name.startswith(PREFIX):
+        return example_study(name.removeprefix(PREFIX))
     module, _, attribute = name.partition(":")
     if not attribute:
-        raise InputError(f"there is no study {name!r}: choose one of {', '.join(known)}, all")
+        raise InputError(f"there is no study {name!r}: choose one of {', '.join(known)}, examples, all")
     try:
         found = getattr(import_module(module), attribute, None)
     except ImportError as error:

@@ -6,7 +6,7 @@ import gc
 import traceback
 import warnings
 from time import perf_counter, process_time
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -16,7 +16,7 @@ import orthocal as oc
 from ..arrays import Array
 from ..examples import Example
 from ..machine.threads import one_blas_thread
-from .base import Column, Study
+from .base import MEASURED, Column, Study
 from .registry import study_by_name
 
 #: the draws of a replication are split over so many chains
@@ -39,19 +39,22 @@ class Task(NamedTuple):
 
 
 class ParameterRow(TypedDict):
-    """The posterior of one parameter; ``low`` and ``high`` end its central 95 %."""
+    """The posterior of one parameter; ``low`` and ``high`` end its central 95 %; without a truth nothing is covered."""
 
     mean: float
     sd: float
     low: float
     high: float
-    covered: bool
+    covered: bool | None
     ess: float
     rhat: float
 
 
 class Row(TypedDict):
-    """What came of a task; ``parameters`` is empty where ``error`` says why."""
+    """What came of a task; ``parameters`` is empty where ``error`` says why.
+
+    ``problems`` are the topics of those that ``check()`` found, None or missing where it was not asked.
+    """
 
     column: str
     replication: int
@@ -60,6 +63,7 @@ class Row(TypedDict):
     wall_seconds: float
     error: str | None
     traceback: str | None
+    problems: NotRequired[list[str] | None]
 
 
 def run_task(task: Task) -> Row:
@@ -78,6 +82,7 @@ def run_task(task: Task) -> Row:
             posterior = _calibrated(task, study, column)
             cpu, wall = process_time() - cpu, perf_counter() - wall
             parameters = _parameter_rows(posterior, study.theta_star(column))
+            problems = [finding.topic for finding in posterior.check().problems] if study.checked else None
     except Exception as error:
         return failed_row(task, f"{type(error).__name__}: {error}", traceback.format_exc())
     return Row(
@@ -88,6 +93,7 @@ def run_task(task: Task) -> Row:
         wall_seconds=wall,
         error=None,
         traceback=None,
+        problems=problems,
     )
 
 
@@ -105,6 +111,8 @@ def failed_row(task: Task, error: str, trace: str | None = None) -> Row:
 
 def data_set(model: Example, seed: int, replication: int) -> tuple[Array, Array]:
     """Field data x, y of a replication: the same for every method."""
+    if replication == MEASURED:
+        return model.data
     return model.simulate(np.random.default_rng(_sequence(seed, replication, 0)))
 
 
@@ -134,9 +142,9 @@ def _parameter_rows(posterior: oc.Posterior, theta_star: tuple[float, ...]) -> d
             sd=float(row["sd"]),
             low=float(row[lower]),
             high=float(row[upper]),
-            covered=bool(row[lower] < truth < row[upper]),
+            covered=None if truth is None else bool(row[lower] < truth < row[upper]),
             ess=float(row["ess_bulk"]),
             rhat=float(row["r_hat"]),
         )
-        for (name, row), truth in zip(summary.iterrows(), theta_star, strict=True)
+        for (name, row), truth in zip(summary.iterrows(), theta_star or [None] * len(summary), strict=True)
     }

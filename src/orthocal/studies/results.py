@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import FileError
-from ..execution.sqlite_file import SqliteFile
+from ..execution.sqlite_file import CHECKED, SqliteFile
 from ..files import checksum
 from .replicate import Row, Task
 
@@ -23,7 +23,7 @@ _TABLES = """
 CREATE TABLE replications (
     study TEXT, method TEXT, replication INTEGER, seed INTEGER, draws INTEGER,
     parameters TEXT NOT NULL, cpu_seconds REAL NOT NULL, wall_seconds REAL NOT NULL, error TEXT, traceback TEXT,
-    finished_at TEXT DEFAULT CURRENT_TIMESTAMP, checksum TEXT,
+    finished_at TEXT DEFAULT CURRENT_TIMESTAMP, checksum TEXT, problems TEXT,
     PRIMARY KEY (study, method, replication, seed, draws)
 ) WITHOUT ROWID;
 CREATE TABLE studies (
@@ -50,7 +50,7 @@ class Settings:
 class Results(SqliteFile):
     """The results file of a folder, which is made where it does not exist."""
 
-    mark, version, tables = b"orst", 2, _TABLES
+    mark, version, tables = b"orst", 3, _TABLES
     kind, cure = "results file of `orthocal study`", "give another --out"
     foreign = "was not written by `orthocal study`, or by another version of it"
     # a second run in this folder would do the same work
@@ -99,6 +99,11 @@ class Results(SqliteFile):
         )
 
     def _upgrade(self) -> None:
+        if self._connection.execute("PRAGMA user_version").fetchone()[0] < CHECKED:
+            self._add_checksums()
+        self._connection.execute("ALTER TABLE replications ADD COLUMN problems TEXT")
+
+    def _add_checksums(self) -> None:
         self._connection.execute("ALTER TABLE studies ADD COLUMN kept INTEGER")
         self._connection.execute(
             "UPDATE studies SET kept = (SELECT count(*) FROM replications WHERE replications.study = studies.study)"
@@ -116,15 +121,18 @@ class Results(SqliteFile):
             *(study, task.column, task.replication, task.seed, task.draws, json.dumps(row["parameters"])),
             *(row["cpu_seconds"], row["wall_seconds"], row["error"], row["traceback"]),
         )
+        found = row.get("problems")
+        problems = None if found is None else json.dumps(found)
         with self._plain_errors(), self._transaction():
             before = self._study(study)
             new = self._connection.execute(f"SELECT 1 FROM replications WHERE {_KEY}", kept[:5]).fetchone() is None
-            values = (*kept, checksum(*kept))
+            values = (*kept, _checksum(kept, problems), problems)
             self._connection.execute(
-                f"INSERT INTO replications ({_ROW}, checksum) VALUES ({_marks(values)}) "
+                f"INSERT INTO replications ({_ROW}, checksum, problems) VALUES ({_marks(values)}) "
                 "ON CONFLICT DO UPDATE SET parameters = excluded.parameters, cpu_seconds = excluded.cpu_seconds, "
                 "wall_seconds = excluded.wall_seconds, error = excluded.error, traceback = excluded.traceback, "
-                "finished_at = CURRENT_TIMESTAMP, checksum = excluded.checksum WHERE error IS NOT NULL",
+                "finished_at = CURRENT_TIMESTAMP, checksum = excluded.checksum, problems = excluded.problems "
+                "WHERE error IS NOT NULL",
                 values,
             )
             if before is not None:
@@ -134,14 +142,15 @@ class Results(SqliteFile):
         """All rows of a study, by method and replication."""
         with self._plain_errors(), self._damage():
             found = self._connection.execute(
-                f"SELECT {_ROW}, checksum FROM replications WHERE study = ? ORDER BY method, replication", (study,)
+                f"SELECT {_ROW}, problems, checksum FROM replications WHERE study = ? ORDER BY method, replication",
+                (study,),
             ).fetchall()
             study_row = self._study(study)
             if study_row is not None and study_row[7] != len(found):
                 said = f"{len(found)} replications of {study} are there, and {study_row[7]} were kept"
                 raise FileError(f"{self.path} is damaged: {said}; {self.cure}")
             for row in found:
-                if row[-1] != checksum(*row[:-1]):
+                if row[-1] != _checksum(row[:-2], row[-2]):
                     raise FileError(
                         f"{self.path} is damaged: replication {row[2]} of {row[1]} has changed since it was written; "
                         f"{self.cure}"
@@ -155,15 +164,26 @@ class Results(SqliteFile):
                     wall_seconds=wall,
                     error=error,
                     traceback=trace,
+                    problems=None if problems is None else json.loads(problems),
                 )
-                for _, column, replication, _, _, parameters, cpu, wall, error, trace, _ in found
+                for _, column, replication, _, _, parameters, cpu, wall, error, trace, problems, _ in found
             ]
+
+    def studies(self) -> list[str]:
+        """The studies whose settings are here."""
+        with self._plain_errors():
+            return [name for (name,) in self._connection.execute("SELECT study FROM studies ORDER BY study")]
 
     def work(self, study: str) -> tuple[str, float]:
         """The machine that did the last replication, and the wall seconds of all runs."""
         with self._plain_errors():
             row = self._study(study)
         return ("", 0.0) if row is None else (row[5] or "", row[6])
+
+
+def _checksum(row: tuple[Any, ...], problems: str | None) -> str:
+    """Of rows without problems it is that of files that had no room for them."""
+    return checksum(*row) if problems is None else checksum(*row, problems)
 
 
 def _marks(values: tuple[Any, ...]) -> str:

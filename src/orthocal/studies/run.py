@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -27,8 +27,7 @@ from .registry import columns_by_key
 from .replicate import CHAINS, Row, Task, failed_row, run_task
 from .results import Results, Settings
 
-#: the number is the paper's
-SEED, REPLICATIONS = 1, 100
+SEED = 1
 #: a task whose process died so often is given up
 MOST_DEATHS = 3
 
@@ -71,7 +70,7 @@ class Request:
 
     def settings(self, study: Study, before: Settings | None, folder: Path) -> Settings:
         """The settings of this run. A folder has one seed and one number of draws for a study."""
-        last = before or Settings(SEED, study.draws, REPLICATIONS, methods=())
+        last = before or Settings(SEED, study.draws, study.replications, methods=())
         for name, given, stored in (("seed", self.seed, last.seed), ("draws", self.draws, last.draws)):
             if before and given is not None and given != stored:
                 raise InputError(
@@ -106,30 +105,43 @@ def run_study(
     with Results(folder) as results:
         settings = request.settings(study, results.settings(study.name), folder)
         results.set_settings(study.name, settings)
-        tasks = _missing(study, settings, results.rows(study.name), request.retry)
-        total = settings.replications * len(settings.methods)
-        if tasks:
-            with start_workers() as workers:
-                say(f"{study.name}: {len(tasks)} of {total} replications to run, {workers.words}")
-                _run(study, tasks, workers, results)
-        else:
-            say(f"{study.name}: all {total} replications are there")
+        tasks = missing(study, settings, results.rows(study.name), request.retry)
+        total = len(study.numbers(settings.replications)) * len(settings.methods)
+        run_tasks(study.name, tasks, total, {study.address: study.name}, results, start_workers, say)
         page = write_pages(study, results, settings, folder)
         return Outcome(page, [row for row in results.rows(study.name) if row["error"] is not None])
 
 
-def _missing(study: Study, settings: Settings, rows: list[Row], retry: bool) -> list[Task]:
+def missing(study: Study, settings: Settings, rows: list[Row], retry: bool) -> list[Task]:
     """What is left to do, all methods of a replication together: a run that is cut short can compare them."""
     done = {(row["column"], row["replication"]) for row in rows if not (retry and row["error"] is not None)}
     return [
         Task(study.address, key, replication, settings.seed, settings.draws)
-        for replication in range(1, settings.replications + 1)
+        for replication in study.numbers(settings.replications)
         for key in settings.methods
         if (key, replication) not in done
     ]
 
 
-def _run(study: Study, tasks: list[Task], workers: StudyWorkers, results: Results) -> None:
+def run_tasks(
+    label: str,
+    tasks: list[Task],
+    total: int,
+    names: Mapping[str, str],
+    results: Results,
+    start_workers: Callable[[], StudyWorkers],
+    say: Callable[[str], None],
+) -> None:
+    """Run what is left of ``total`` replications; ``names`` has the name of a study by the address in its tasks."""
+    if not tasks:
+        say(f"{label}: all {total} replications are there")
+        return
+    with start_workers() as workers:
+        say(f"{label}: {len(tasks)} of {total} replications to run, {workers.words}")
+        _run(label, tasks, names, workers, results)
+
+
+def _run(label: str, tasks: list[Task], names: Mapping[str, str], workers: StudyWorkers, results: Results) -> None:
     machine = _machine(workers)
     deaths: Counter[Task] = Counter()
     last = perf_counter()
@@ -143,12 +155,12 @@ def _run(study: Study, tasks: list[Task], workers: StudyWorkers, results: Result
             died = f"its process died {MOST_DEATHS} times; was the memory too small?"
             result = failed_row(task, died if result.died else result.error)
         now = perf_counter()
-        results.add(study.name, task, result, machine, now - last)
+        results.add(names[task.study], task, result, machine, now - last)
         last = now
         return True
 
     with progress_shown(True):
-        for _ in progress_bar(Settled(tasks, workers, settle), study.name):
+        for _ in progress_bar(Settled(tasks, workers, settle), label):
             pass
 
 
