@@ -241,7 +241,7 @@ class Example:
         >>> example = oc.examples.get("model-1")
         >>> exact = example.exact(*example.field_data(5))
         >>> exact.mean.round(4), exact.sd.round(4)
-        (array([3.5654]), array([0.0345]))
+        (array([3.5655]), array([0.0348]))
         """
         if not self.linear or self.box is None or self.noise_sd is None:
             raise InputError(f"{self.name} has no closed form: its simulator is not linear in theta")

@@ -13,11 +13,11 @@ def listed(example: Example) -> Example:
 
     Examples
     --------
-    >>> from scipy import stats
     >>> import orthocal as oc
-    >>> line = oc.examples.Example("my-line", "my line", 1, lambda x, t: t[0] * x[:, 0], {"t": stats.norm(0, 1)})
-    >>> oc.examples.listed(line).name in oc.examples.names()
-    True
+    >>> oc.examples.listed(oc.examples.MODEL1)
+    Traceback (most recent call last):
+        ...
+    orthocal.errors.InputError: there are two examples 'model-1': give one of them another name
     """
     if example.name in _LISTED:
         raise InputError(f"there are two examples {example.name!r}: give one of them another name")
