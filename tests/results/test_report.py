@@ -12,9 +12,12 @@ from scipy import stats
 import orthocal as oc
 from orthocal.examples import MODEL1, MODEL3
 from orthocal.results import figures as plots
+from orthocal.results import report
 
 ODD = "<script>alert('1')</script>\"&$"
 GP = oc.methods.Projected(oc.bias.GP(1.5, 1.0, 0.5))
+PICTURES = ("Data and fit", "Bias", "Residuals", "Predictive check", "Posterior", "Pairs", "Traces", "Ranks")
+PARTS = ("Parameters", "Findings", *PICTURES, "Settings")
 
 
 class Page(HTMLParser):
@@ -58,7 +61,7 @@ def odd_page(odd_posterior, tmp_path_factory):
 
 def test_the_report_has_all_its_parts(odd_page):
     text = " ".join(Page(odd_page[1]).text)
-    for part in ("Parameters", "Findings", "Data and fit", "Bias", "Posterior", "Pairs", "Traces", "Ranks", "Settings"):
+    for part in PARTS:
         assert part in text
     for fact in ("seed", "minimum 1", "functional", "numpy", "orthogonal to the simulator's gradients"):
         assert fact in text
@@ -96,7 +99,7 @@ def test_a_report_from_a_file_is_the_same(odd_posterior, odd_page, tmp_path):
 
 
 def test_a_failed_report_leaves_nothing_behind(odd_posterior, tmp_path, monkeypatch):
-    monkeypatch.setattr(plots, "rank_figure", lambda *_: 1 / 0)
+    monkeypatch.setattr(report, "rank_panels", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         odd_posterior.report(tmp_path / "fit.html")
     assert list(tmp_path.iterdir()) == []
@@ -152,5 +155,5 @@ def test_a_browser_shows_the_page_without_errors(odd_page, tmp_path):
     command = ["chromium", *options.split(), f"--user-data-dir={tmp_path}", "--enable-logging=stderr", "--dump-dom"]
     run = subprocess.run([*command, odd_page[0].as_uri()], capture_output=True, text=True, timeout=120, check=True)
     assert "CONSOLE" not in run.stderr
-    assert run.stdout.count("<figure") == 6
+    assert run.stdout.count("<figure") == len(PICTURES)
     assert "<script" not in run.stdout

@@ -103,7 +103,8 @@ def test_the_html_runs_nothing_and_trusts_no_name(folder):
     assert "<other>" not in page
     assert "<script" not in page
     assert "0.030–0.050" in page
-    assert page.count("<svg") == 1
+    assert page.count('role="img"') == 2
+    assert "coverage of the 95 % interval of theta: cheap 0.75" in page
 
 
 def test_the_figure(folder):

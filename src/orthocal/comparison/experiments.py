@@ -122,13 +122,16 @@ class ExperimentComparison:
         """The posteriors of shared parameters: all together, each alone, all but each."""
         from .figures import fits_figure
 
+        return fits_figure(self.shared_draws())
+
+    def shared_draws(self) -> dict[str, dict[str, Array | None]]:
+        """Draws of the shared parameters, name of a fit -> parameter -> its draws, where it has the parameter."""
         names = list(self.shared or self.together.parameter_names)
         fits = {TOGETHER: self.together}
         for name in dict.fromkeys([*self.alone, *self.without]):
             fits |= {f"{name} alone": self.alone[name]} if name in self.alone else {}
             fits |= {f"without {name}": self.without[name]} if name in self.without else {}
-        values = {name: {one: _draws(fit).get(one) for one in names} for name, fit in fits.items()}
-        return fits_figure(values)
+        return {name: {one: _draws(fit).get(one) for one in names} for name, fit in fits.items()}
 
     def report(self, path: str | Path, title: str = "Comparison of experiments") -> Path:
         """Write one self-contained HTML page."""

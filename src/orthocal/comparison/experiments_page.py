@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Protocol
 
 import pandas as pd
-from matplotlib.figure import Figure
 
+from ..arrays import Array
 from ..files import whole_file
 from ..findings import Findings
 from ..pages.page import rendered
 from ..pages.pictures import picture
 from ..pages.tables import Grid, with_error
 from ..results.posterior import Posterior
+from .figures import fits_drawing
 
 
 class ComparedExperiments(Protocol):
@@ -40,8 +41,8 @@ class ComparedExperiments(Protocol):
     def words(self) -> list[str]:
         """In plain sentences."""
 
-    def figure(self) -> Figure:
-        """All fits side by side."""
+    def shared_draws(self) -> dict[str, dict[str, Array | None]]:
+        """Name of a fit -> shared parameter -> its draws."""
 
 
 def write_experiments_page(comparison: ComparedExperiments, path: str | Path, title: str) -> Path:
@@ -54,7 +55,7 @@ def write_experiments_page(comparison: ComparedExperiments, path: str | Path, ti
         title=title,
         words=comparison.words(),
         failures=comparison.failures,
-        picture=picture("Fits", caption, comparison.figure()),
+        picture=picture("Fits", caption, fits_drawing(comparison.shared_draws())),
         tables=[_apart(comparison), _foretold(comparison)],
         findings=found,
         settings=list(_settings(comparison)),

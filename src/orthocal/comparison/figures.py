@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,53 +11,124 @@ from matplotlib.figure import Figure
 from scipy.stats import gaussian_kde
 
 from ..arrays import Array
-from ..pages.style import CHAINS, MODEL, MOST_PANELS, TOTAL, panels, styled, text
+from ..pages.panels import Drawing, Panel
+from ..pages.style import CHAINS, GRID, GUIDE, MODEL, MOST_PANELS, TOTAL, shortened, text
+from ..results.figure_parts import with_unit
 from ..results.posterior import Posterior
+
+#: letters of a fit's name that an axis has room for
+LONGEST_NAME = 22
+_SCORES = (("rmse", "RMSE"), ("crps", "CRPS"), ("coverage", "95 % coverage"))
+
+Fits = Mapping[str, Mapping[str, Array | None]]
+
+
+def compared_drawing(posteriors: dict[str, Posterior]) -> Drawing:
+    """Posteriors of the same parameters from several fits: one panel a parameter, one row a fit, first on top."""
+    return fits_drawing(_draws(posteriors), each=0.55, titles=_titles(posteriors))
+
+
+def closer_drawing(posteriors: dict[str, Posterior], wide: float) -> Drawing | None:
+    """The same, closer: posteriors over ``wide`` times as wide as the narrowest are cut; None if there are none."""
+    fits = _draws(posteriors)
+    limits = {name: found for name in _names(fits) if (found := _closer(fits, name, wide)) is not None}
+    return fits_drawing(fits, each=0.55, titles=_titles(posteriors), limits=limits) if limits else None
 
 
 def compared_posteriors_figure(posteriors: dict[str, Posterior]) -> Figure:
-    """Posteriors of the same parameters from several fits: one panel a parameter, one row a fit, first on top."""
-    names = next(iter(posteriors.values())).parameter_names
-    return fits_figure(
-        {
-            fit: {name: posterior.theta[:, :, j].ravel() for j, name in enumerate(names)}
-            for fit, posterior in posteriors.items()
-        },
-        each=0.55,
-    )
+    """The same as one figure."""
+    return compared_drawing(posteriors).figure()
 
 
-@styled
-def fits_figure(fits: Mapping[str, Mapping[str, Array | None]], each: float = 0.45) -> Figure:
+def closer_posteriors_figure(posteriors: dict[str, Posterior], wide: float) -> Figure | None:
+    """The closer ones as one figure."""
+    closer = closer_drawing(posteriors, wide)
+    return None if closer is None else closer.figure()
+
+
+def fits_figure(fits: Fits) -> Figure:
+    """Fits that need not have all parameters, as one figure."""
+    return fits_drawing(fits).figure()
+
+
+def fits_drawing(
+    fits: Fits,
+    each: float = 0.45,
+    titles: Mapping[str, str] | None = None,
+    limits: Mapping[str, tuple[float, float]] | None = None,
+) -> Drawing:
     """Fits that need not have all parameters: name of a fit -> parameter -> its draws, or None.
 
-    ``each`` is the height of a fit's row, in inches.
+    ``each`` is the height of a fit's row, in inches; ``titles`` have units; ``limits`` are those of parameters' panels.
     """
-    names = list(next(iter(fits.values())))
-    columns = min(len(names), 3)
-    rows = -(-len(names) // columns)
-    figure, axes = panels(rows, columns, width=3.4 if columns > 1 else 5.5, height=1.0 + each * len(fits))
-    levels = np.arange(len(fits), 0, -1.0)
-    for j, axis in enumerate(axes.ravel()):
-        if j >= len(names):
-            axis.set_visible(False)
-            continue
-        for c, (level, draws) in enumerate(zip(levels, fits.values(), strict=True)):
-            values = draws[names[j]]
-            if values is not None:
-                _ridge(axis, values, level, CHAINS[c % len(CHAINS)])
-        _of_fits(axis, names[j], levels, list(fits) if j % columns == 0 else [])
-    return figure
+    names, levels = _names(fits), np.arange(len(fits), 0, -1.0)
+    panels = []
+    for name in names:
+
+        def draw(axis: Axes, name: str = name) -> None:
+            for c, (level, draws) in enumerate(zip(levels, fits.values(), strict=True)):
+                values = draws[name]
+                if values is not None:
+                    _ridge(axis, values, level, CHAINS[c % len(CHAINS)])
+            _of_fits(axis, (titles or {}).get(name, text(name)), levels, list(fits))
+            if limits and name in limits:
+                axis.set_xlim(*limits[name])
+
+        panels.append(Panel(draw, "; ".join(_means(fits, name))))
+    columns = min(len(panels), 2)
+    return Drawing((tuple(panels),), columns, 4.4, 1.0 + each * len(fits))
 
 
-def _of_fits(axis: Axes, title: str, levels: Array, labels: list[str]) -> None:
+def _names(fits: Fits) -> list[str]:
+    return list(next(iter(fits.values())))
+
+
+def _draws(posteriors: dict[str, Posterior]) -> dict[str, dict[str, Array]]:
+    names = next(iter(posteriors.values())).parameter_names
+    return {
+        fit: {name: posterior.theta[:, :, j].ravel() for j, name in enumerate(names)}
+        for fit, posterior in posteriors.items()
+    }
+
+
+def _titles(posteriors: dict[str, Posterior]) -> dict[str, str]:
+    record = next(iter(posteriors.values())).record
+    return {name: with_unit(record, name) for name in record.parameter_names}
+
+
+def _means(fits: Fits, name: str) -> Iterator[str]:
+    """What is seen of a parameter, fit by fit."""
+    for fit, draws in fits.items():
+        values = draws[name]
+        if values is not None:
+            low, high = np.quantile(values, [0.025, 0.975])
+            yield f"{name} by {fit}: mean {values.mean():.4g}, 95 % from {low:.4g} to {high:.4g}"
+
+
+def _closer(fits: Fits, name: str, wide: float) -> tuple[float, float] | None:
+    draws = [one for fit in fits.values() if (one := fit[name]) is not None]
+    sds = np.array([values.std() for values in draws])
+    if not (sds > wide * sds.min()).any() or sds.min() == 0:
+        return None
+    ends = np.array([np.quantile(values, [0.001, 0.999]) for values in draws])[sds <= wide * sds.min()]
+    left, right = float(ends[:, 0].min()), float(ends[:, 1].max())
+    return left - 0.15 * (right - left), right + 0.15 * (right - left)
+
+
+def _of_fits(axis: Axes, title: str, levels: Array, labels: Sequence[str]) -> None:
     """An axis with a row a fit."""
-    axis.set(title=text(title), yticks=levels, ylim=(0.7, len(levels) + 1.0))
-    axis.set_yticklabels([text(name) for name in labels])
-    axis.tick_params(axis="y", length=0)
+    axis.set(title=title, ylim=(0.7, len(levels) + 1.0))
+    _rows(axis, levels, labels)
     axis.spines["left"].set_visible(False)
     axis.locator_params(axis="x", nbins=5)
-    axis.grid(axis="x", color="0.9", lw=0.8, zorder=0)
+
+
+def _rows(axis: Axes, levels: Array, labels: Sequence[str]) -> None:
+    """A name for each level."""
+    axis.set_yticks(levels, [shortened(name, LONGEST_NAME) for name in labels])
+    axis.tick_params(axis="y", length=0)
+    axis.grid(axis="x", color=GRID, lw=0.8, zorder=0)
+    axis.set_axisbelow(True)
 
 
 def _ridge(axis: Axes, values: Array, level: float, colour: str) -> None:
@@ -65,81 +136,72 @@ def _ridge(axis: Axes, values: Array, level: float, colour: str) -> None:
     low, high = np.quantile(values, [0.025, 0.975])
     if np.ptp(values) > 0:
         left, right = np.quantile(values, [0.001, 0.999])
-        grid = np.linspace(left, right, 300)
+        grid = np.linspace(left, right, 150)
         density = gaussian_kde(values)(grid)
         axis.fill_between(grid, level, level + 0.8 * density / density.max(), color=colour, alpha=0.35, lw=0)
     axis.plot([low, high], [level, level], color=colour, lw=2, solid_capstyle="butt")
     axis.plot(values.mean(), level, "o", color=colour, ms=4)
 
 
-def closer_posteriors_figure(posteriors: dict[str, Posterior], wide: float) -> Figure | None:
-    """The same, closer: posteriors over ``wide`` times as wide as the narrowest are cut; None if there are none."""
-    figure = compared_posteriors_figure(posteriors)
-    cut = False
-    for j, axis in enumerate(axis for axis in figure.axes if axis.get_visible()):
-        draws = [posterior.theta[:, :, j].ravel() for posterior in posteriors.values()]
-        sds = np.array([values.std() for values in draws])
-        if not (sds > wide * sds.min()).any() or sds.min() == 0:
-            continue
-        cut = True
-        ends = np.array([np.quantile(values, [0.001, 0.999]) for values in draws])[sds <= wide * sds.min()]
-        left, right = ends[:, 0].min(), ends[:, 1].max()
-        axis.set_xlim(left - 0.15 * (right - left), right + 0.15 * (right - left))
-    return figure if cut else None
-
-
-@styled
 def distances_figure(distances: dict[str, Array], squared: bool) -> Figure:
     """Distances of several simulators from the same draws of the real process, and how much farther the others are."""
     best = min(distances, key=lambda name: float(distances[name].mean()))
-    figure, axes = panels(1, 2, width=4.2, height=1.0 + 0.55 * len(distances))
-    levels = np.arange(len(distances), 0, -1.0)
-    for axis, title in zip(axes[0], ("distance" if squared else "loss", f"farther than {text(best)} by"), strict=True):
+    levels, unit = np.arange(len(distances), 0, -1.0), "noise standard deviations" if squared else "loss"
+
+    def own(axis: Axes) -> None:
+        for c, (level, values) in enumerate(zip(levels, distances.values(), strict=True)):
+            _ridge(axis, values, level, CHAINS[c % len(CHAINS)])
+        _of_fits(axis, "distance" if squared else "loss", levels, list(distances))
+        axis.set(xlabel=unit)
+
+    def farther(axis: Axes) -> None:
         for c, (level, (name, values)) in enumerate(zip(levels, distances.items(), strict=True)):
-            if axis is axes[0, 0]:
-                _ridge(axis, values, level, CHAINS[c % len(CHAINS)])
-            elif name != best:
+            if name != best:
                 _ridge(axis, values - distances[best], level, CHAINS[c % len(CHAINS)])
-        axis.set(title=title, yticks=levels, ylim=(0.7, len(distances) + 1.0))
-        axis.set(xlabel="noise standard deviations" if squared else "loss")
-        axis.set_yticklabels([text(name) for name in distances] if axis is axes[0, 0] else [])
-        axis.tick_params(axis="y", length=0)
-        axis.spines["left"].set_visible(False)
-        axis.grid(axis="x", color="0.9", lw=0.8, zorder=0)
-    axes[0, 1].axvline(0.0, color="0.6", lw=1, ls="--", zorder=0)
-    return figure
+        _of_fits(axis, f"farther than {text(best)} by", levels, list(distances))
+        axis.set(xlabel=unit)
+        axis.axvline(0.0, color=GUIDE, lw=1, ls="--", zorder=0)
+
+    seen = "; ".join(f"{name}: {values.mean():.3g} {unit}" for name, values in distances.items())
+    panels = (Panel(own, seen), Panel(farther, f"differences from {best}, the closest"))
+    return Drawing((panels,), 2, 4.2, 1.0 + 0.55 * len(distances)).figure()
 
 
-@styled
 def scores_figure(scores: pd.DataFrame) -> Figure:
+    """The scores as one figure."""
+    return scores_drawing(scores).figure()
+
+
+def scores_drawing(scores: pd.DataFrame) -> Drawing:
     """Scores by method and outcome, with two standard errors: one row an outcome; RMSE, CRPS and coverage."""
     outcomes = list(scores.index.unique("outcome"))[:MOST_PANELS]
     methods = list(scores.index.unique("method"))
-    height = 1.1 + 0.42 * len(methods)
-    figure, axes = panels(len(outcomes), 3, width=3.2, height=height)
+    blocks = []
+    for outcome in outcomes:
+        table: pd.DataFrame = scores.loc[[(method, outcome) for method in methods]]
+        block = []
+        for name, title in _SCORES:
+            whole = title if len(outcomes) == 1 else f"{outcome}: {title}"
+
+            def draw(axis: Axes, table: pd.DataFrame = table, name: str = name, whole: str = whole) -> None:
+                _scores_panel(axis, table, name, methods)
+                axis.set(title=text(whole))
+
+            each = zip(methods, table[name], strict=True)
+            block.append(Panel(draw, f"{whole}: " + ", ".join(f"{method} {value:.3g}" for method, value in each)))
+        blocks.append(tuple(block))
+    return Drawing(tuple(blocks), 3, 3.4, 1.1 + 0.42 * len(methods))
+
+
+def _scores_panel(axis: Axes, table: pd.DataFrame, name: str, methods: list[str]) -> None:
     levels = np.arange(len(methods), 0, -1.0)
-    shown = (("rmse", "RMSE"), ("crps", "CRPS"), ("coverage", "95 % coverage"))
-    for row, outcome in zip(axes, outcomes, strict=True):
-        table = scores.xs(outcome, level="outcome").loc[methods]
-        for axis, (name, title) in zip(row, shown, strict=True):
-            for prefix, shift, colour, label in (
-                ("", 0.13, TOTAL, "model + bias"),
-                ("model_", -0.13, MODEL, "model alone"),
-            ):
-                values, errors = table[prefix + name], 2 * table[f"{prefix}{name}_se"]
-                axis.errorbar(
-                    values, levels + shift, xerr=errors, fmt="o", ms=4, color=colour, elinewidth=1.2, label=label
-                )
-            if name == "coverage":
-                axis.axvline(0.95, color="0.6", lw=1, ls="--", zorder=0)
-                axis.set_xlim(right=1.02)
-            else:
-                axis.set_xlim(left=0)
-            axis.set(title=title if len(outcomes) == 1 else f"{text(str(outcome))}: {title}")
-            axis.set(yticks=levels, ylim=(0.4, len(methods) + 0.6))
-            axis.set_yticklabels([text(str(one)) for one in methods] if axis is row[0] else [])
-            axis.tick_params(axis="y", length=0)
-            axis.grid(axis="x", color="0.9", lw=0.8, zorder=0)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
-    return figure
+    for prefix, shift, colour, label in (("", 0.13, TOTAL, "model + bias"), ("model_", -0.13, MODEL, "model alone")):
+        values, errors = table[prefix + name], 2 * table[f"{prefix}{name}_se"]
+        axis.errorbar(values, levels + shift, xerr=errors, fmt="o", ms=4, color=colour, elinewidth=1.2, label=label)
+    if name == "coverage":
+        axis.axvline(0.95, color=GUIDE, lw=1, ls="--", zorder=0)
+        axis.set_xlim(right=1.02)
+    else:
+        axis.set_xlim(left=0)
+    axis.set(ylim=(0.4, len(methods) + 0.6))
+    _rows(axis, levels, [str(one) for one in methods])

@@ -10,11 +10,11 @@ from pathlib import Path
 from ..files import whole_file
 from ..findings import Finding
 from ..pages.page import rendered
-from ..pages.pictures import Picture, inline_svg
+from ..pages.pictures import Picture, picture
 from ..pages.tables import Grid, grid_text, summary_rows, with_error
 from . import figures
 from .by_group import group_grid, group_scores
-from .output_figures import compared_outputs_figure
+from .output_figures import compared_outputs
 from .tables import Compared
 from .words import WIDE, assumptions, flat_settings, remarks
 
@@ -176,29 +176,25 @@ def _times(comparison: Compared) -> Grid:
 
 def _posterior_pictures(comparison: Compared) -> Iterator[Picture]:
     caption = "One colour a method: density, mean and 95 % interval."
-    yield Picture(
-        "Posteriors", caption, inline_svg(figures.compared_posteriors_figure(comparison.posteriors), "posteriors")
-    )
-    closer = figures.closer_posteriors_figure(comparison.posteriors, WIDE)
+    yield picture("Posteriors", caption, figures.compared_drawing(comparison.posteriors))
+    closer = figures.closer_drawing(comparison.posteriors, WIDE)
     if closer is not None:
         caption = (
             f"The same, closer: posteriors more than {WIDE:g} times as wide as the narrowest run out of the panel."
         )
-        yield Picture("Posteriors, closer", caption, inline_svg(closer, "closer"))
+        yield picture("Posteriors, closer", caption, closer)
     if next(iter(comparison.posteriors.values())).record.without_inputs:
         caption = (
             "What the simulator misses of each output by every method, in noise standard deviations: mean and 95 %."
         )
-        yield Picture(
-            "Bias of the outputs", caption, inline_svg(compared_outputs_figure(comparison.posteriors), "bias")
-        )
+        yield picture("Bias of the outputs", caption, compared_outputs(comparison.posteriors))
 
 
 def _score_picture(comparison: Compared) -> Picture | None:
     if not comparison.held_out:
         return None
     caption = "Dots with two standard errors. Left is better for RMSE and CRPS; coverage should be at the dashed line."
-    return Picture("Scores", caption, inline_svg(figures.scores_figure(comparison.scores()), "scores"))
+    return picture("Scores", caption, figures.scores_drawing(comparison.scores()))
 
 
 def _findings(comparison: Compared) -> Iterator[tuple[str, Finding]]:

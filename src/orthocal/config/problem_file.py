@@ -64,6 +64,7 @@ class DataSection(TableSection):
     experiment: str | None = None
     label: str | None = None
     settings: Names | None = None
+    units: dict[str, str] | None = None
 
 
 class SimulatorSection(TableSection):
@@ -192,6 +193,7 @@ def build_problem(config: ProblemFile, folder: Path) -> Problem:
         constraint=config.constraint,
         groups=None if config.data.groups is None else labels_of(table, config.data.groups),
         categorical=config.data.categorical,
+        units=config.data.units,
     )
 
 

@@ -212,6 +212,11 @@ def stacked_problem(
         starts=_starts(problems, columns, parameters),
         constraint=parameters.given_constraint,
     )
+    for one in own:
+        names = zip(one.columns, one.problem.parameters.names, strict=True)
+        problem.units |= {
+            parameters.names[j]: one.problem.units[name] for j, name in names if name in one.problem.units
+        }
     return Stacked(problem, parts)
 
 

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from scipy.stats import gaussian_kde
 
 from ..arrays import Array
-from ..pages.style import CHAINS, MODEL, STYLE, text
+from ..pages.style import CHAINS, GUIDE, MODEL, SHADE, STYLE, text
 from .fit import GalaxyFit
 from .fit_data import LABELS, TOGETHER
 from .maps import map_figure
@@ -58,7 +58,7 @@ def posteriors_figure(fit: GalaxyFit) -> Figure:
 def _row(axis: Axes, fit: GalaxyFit, target: str, j: int, level: int, colours: dict[str, str]) -> None:
     low, high = list(fit.data.box.values())[j]
     drawn = [method for method in colours if (target, method) in fit.posteriors]
-    axis.axhline(level, color="0.85", lw=0.8, zorder=0)
+    axis.axhline(level, color=GUIDE, lw=0.6, zorder=0)
     tallest = 0.0
     curves = {}
     grid = np.linspace(low, high, GRID)
@@ -76,7 +76,7 @@ def _row(axis: Axes, fit: GalaxyFit, target: str, j: int, level: int, colours: d
         axis.plot(values.mean(), below, "o", color=colour, ms=3.2)
     if target in fit.stars and not fit.star_on_bound(target):
         star = fit.stars[target][j]
-        axis.plot([star, star], [level - 0.27, level + 0.66], color="k", lw=1.3, zorder=5)
+        axis.plot([star, star], [level - 0.27, level + 0.66], color=CHAINS[7], lw=1.3, zorder=5)
 
 
 def reflected_density(values: Array, grid: Array) -> Array:
@@ -91,8 +91,8 @@ def reflected_density(values: Array, grid: Array) -> Array:
 def _frame(axis: Axes, fit: GalaxyFit, j: int, name: str) -> None:
     low, high = fit.data.box[name]
     room = 0.04 * (high - low)
-    axis.axvspan(low - room, low, color="0.9", lw=0, zorder=0)
-    axis.axvspan(high, high + room, color="0.9", lw=0, zorder=0)
+    axis.axvspan(low - room, low, color=SHADE, lw=0, zorder=0)
+    axis.axvspan(high, high + room, color=SHADE, lw=0, zorder=0)
     axis.set(xlim=(low - room, high + room), xlabel=text(LABELS.get(name, name)))
     axis.spines["left"].set_visible(False)
     axis.locator_params(axis="x", nbins=6)
@@ -105,9 +105,9 @@ def _legend(fit: GalaxyFit, colours: dict[str, str]) -> list[Line2D | Patch]:
         Line2D([], [], color=colour, marker="o", ms=3.2, lw=2, label=f"{method}: density, mean, 95 %")
         for method, colour in colours.items()
     ]
-    handles.append(Patch(color="0.9", label="outside of the prior"))
+    handles.append(Patch(color=SHADE, label="outside of the prior"))
     if fit.data.truth is not None:
         handles.append(Line2D([], [], color=MODEL, ls="--", lw=1.1, label="true theta"))
     if fit.stars:
-        handles.append(Line2D([], [], color="k", lw=1.3, label="best theta (theta_star)"))
+        handles.append(Line2D([], [], color=CHAINS[7], lw=1.3, label="best theta (theta_star)"))
     return handles

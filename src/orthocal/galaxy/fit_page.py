@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from ..files import whole_file
 from ..pages.page import rendered
-from ..pages.pictures import Picture, inline_svg
+from ..pages.pictures import Picture, picture
 from ..pages.style import STYLE
 from .fit import GalaxyFit
 from .fit_data import TOGETHER
@@ -47,7 +47,7 @@ def write_all(fit: GalaxyFit, folder: Path) -> Path:
     for file, title, caption, figure in _figures(fit):
         with mpl.rc_context(STYLE), whole_file(folder / f"{file}.png") as draft:
             figure.savefig(draft, format="png")
-        pictures.append(Picture(title, caption, inline_svg(figure, file)))
+        pictures.append(picture(title, caption, figure))
     return write_text(folder / "report.html", _render(fit, pictures))
 
 

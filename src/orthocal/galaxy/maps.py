@@ -18,7 +18,7 @@ from scipy.spatial import Delaunay, QhullError, Voronoi, cKDTree
 
 from ..arrays import Array, BoolArray, IntArray, as_columns, as_floats, checked_names
 from ..errors import InputError
-from ..pages.style import STYLE, text
+from ..pages.style import GUIDE, SHADE, STYLE, text
 from .kinematics import Kinematics, PixelMap
 
 COLUMNS = ("observed", "model", "model + bias", "residual")
@@ -220,7 +220,7 @@ def _paint(axis: Axes, cells: _Cells, values: Array, norm: Normalize, colours: s
     axis.add_collection(painted, autolim=False)
     missing = [shape for shape, ok in zip(cells.shapes, there, strict=True) if not ok]
     if missing:
-        grey = PathCollection(missing, facecolors="0.92", edgecolors="0.65", hatch="/////", linewidths=0.0)
+        grey = PathCollection(missing, facecolors=SHADE, edgecolors=GUIDE, hatch="/////", linewidths=0.0)
         axis.add_collection(grey, autolim=False)
     return painted
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -113,3 +114,15 @@ def bounding_box(x: Array) -> Box:
         column = int(np.flatnonzero(lower == upper)[0])
         raise InputError(f"input {column + 1} of x is constant: give the domain as oc.Box(lower, upper)")
     return Box(lower, upper)
+
+
+def checked_units(units: Mapping[str, str] | None, data: FieldData, parameters: Parameters) -> dict[str, str]:
+    """Name -> unit of inputs, outcomes and parameters; they are shown, and change nothing."""
+    known = (*(() if data.without_inputs else data.input_names), *data.outcome_names, *parameters.names)
+    found = dict(units or {})
+    for name, unit in found.items():
+        if name not in known:
+            raise InputError(f"units has {name!r}: give names of inputs, outcomes or parameters, {', '.join(known)}")
+        if not isinstance(unit, str) or not unit.strip():
+            raise InputError(f'units: that of {name!r} is {unit!r}, give a text like "m/s", or leave it out')
+    return {name: unit.strip() for name, unit in found.items()}

@@ -25,6 +25,7 @@ class Whole(Protocol):
     parameters: Parameters
     simulator: BoundSimulator
     domain: Domain
+    units: dict[str, str]
     _weight: Array | str
     _starts: Array
 
@@ -77,6 +78,7 @@ def outcome_of(problem: P, made: Callable[..., P], k: int) -> P:
     # y and the simulator are on the transformed scale already
     transforms, native = problem.data.transforms.outcome(k), problem.data.native_y[:, k : k + 1]
     part.data = replace(part.data, transforms=transforms, native_y=native)
+    part.units = problem.units
     return part
 
 
@@ -102,6 +104,7 @@ def subset_of(problem: P, made: Callable[..., P], rows: IntArray | BoolArray, hi
     native = problem.data.native_y[kept]
     native = native if hidden is None else np.where(hidden, np.nan, native)
     part.data = replace(part.data, transforms=problem.data.transforms, native_y=native)
+    part.units = problem.units
     return part
 
 

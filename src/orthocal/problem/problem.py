@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from numpy.typing import ArrayLike
@@ -11,7 +11,7 @@ from ..arrays import Array, BoolArray, IntArray
 from ..errors import IdentifiabilityError, InputError
 from ..findings import Findings
 from ..machine.threads import one_blas_thread
-from .arguments import check_emulator, checked_noise, checked_starts, checked_weight, transformed_errors
+from .arguments import check_emulator, checked_noise, checked_starts, checked_units, checked_weight, transformed_errors
 from .before_run import before_run
 from .data import Groups, field_data
 from .domain import Domain
@@ -99,6 +99,8 @@ class Problem(Linearised):
         name -> labels in their order, which may have some that the data do not. The simulator, ``data.x`` and arrays
         have a label as the number that it reads as, where all labels of its input do, and else as its place, 0, 1, ...,
         in the order given, that of pandas' categories, or sorted; ``problem.categories`` has them in order.
+    units
+        Name of an input, outcome or parameter -> its unit, for axes, tables and pages: ``{"x": "m", "y": "K"}``.
 
     Examples
     --------
@@ -146,6 +148,7 @@ class Problem(Linearised):
         x_err: ArrayLike | None = None,
         constraint: str | Callable[[Array], Any] | None = None,
         categorical: Categorical | LabelColumns = None,
+        units: Mapping[str, str] | None = None,
     ) -> None:
         without_inputs = x is None
         if x is None:
@@ -158,6 +161,7 @@ class Problem(Linearised):
         data = field_data(x, y, input_names, outcome_names, groups, without_inputs, categorical)
         self.data = data.transformed(transform)
         self.parameters = Parameters(parameters, constraint)
+        self.units = checked_units(units, self.data, self.parameters)
         self.simulator = BoundSimulator(
             cast(Function, simulator), self.parameters.support, self.data.q, self.data.flat_x, self.data.transforms
         )

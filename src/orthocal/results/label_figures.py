@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from ..arrays import BoolArray, IntArray
-from ..pages.style import BIAS, DATA, MODEL, TOTAL, panels, text
-from .coverage import DomainCoverage
+from ..pages.panels import Drawing, Panel
+from ..pages.style import BIAS, MODEL, SHADE, TOTAL, text
 from .curves import MOST_COMBINATIONS, along_labels
+from .figure_parts import dots, scale_label, shade_holes, tips_of, with_unit, zero_line
 from .record import Record
 
 #: panels side by side
@@ -34,52 +35,57 @@ def has_label_curves(record: Record) -> bool:
     return record.curves is not None and along_labels(record)
 
 
-def label_fit_figure(record: Record, shown: IntArray) -> Figure:
+def label_fit(record: Record, outcomes: Sequence[int], shown: IntArray) -> Drawing:
     """Data and fit: the model alone, and model + bias, a panel for each combination; rows ``shown`` get a point."""
-    figure, found = _panels(record)
-    for (k, panel), axis in found:
+
+    def draw(axis: Axes, panel: _Panel, k: int) -> None:
         own = shown[panel.rows[shown]]
-        x, at = record.x[own, _numeric(record)], record.native_y[own, k]
-        axis.scatter(x, at, color=DATA, s=10, alpha=0.7, linewidths=0, zorder=3, label="field data")
+        x, y, name = record.x[own, _numeric(record)], record.native_y[own, k], record.outcome_names[k]
+        dots(axis, x, y, "field data", tips_of((record.input_names[_numeric(record)], name), (x, y)))
         for quantity, colour, label in (("model", MODEL, "model alone"), ("mean", TOTAL, "model + bias")):
             _curve(axis, record, panel, quantity, k, colour, label)
-        _finish(axis, record, panel, k, text(record.outcome_names[k]))
-    return _with_legend(figure, found)
+        _finish(axis, record, panel, with_unit(record, name))
+
+    return _drawing(record, outcomes, draw, "mean")
 
 
-def label_bias_figure(record: Record, shown: IntArray) -> Figure:
+def label_bias(record: Record, outcomes: Sequence[int], shown: IntArray) -> Drawing:
     """The bias along the numeric input, in one panel for each combination of labels."""
-    figure, found = _panels(record)
-    model = record.at_data("model").mean(axis=(0, 1))
-    for (k, panel), axis in found:
-        own = shown[panel.rows[shown]]
-        x, left = record.x[own, _numeric(record)], record.y[own, k] - model[own, k]
-        axis.scatter(x, left, color=DATA, s=10, alpha=0.7, linewidths=0, zorder=3, label="field data - model")
+    model = record.at_data("model")[:, :, shown].mean(axis=(0, 1))
+
+    def draw(axis: Axes, panel: _Panel, k: int) -> None:
+        here = panel.rows[shown]
+        x, left = record.x[shown[here], _numeric(record)], record.y[shown[here], k] - model[here, k]
+        words = "field data - model"
+        dots(axis, x, left, words, tips_of((record.input_names[_numeric(record)], words), (x, left)))
         _curve(axis, record, panel, "bias", k, BIAS, "bias, mean and 95 %")
-        axis.axhline(0, color="0.7", lw=0.8, zorder=0)
-        _finish(axis, record, panel, k, f"bias of {text(record.scale_names[k])}")
-    return _with_legend(figure, found)
+        zero_line(axis)
+        _finish(axis, record, panel, f"bias of {scale_label(record, k)}")
+
+    return _drawing(record, outcomes, draw, "bias")
 
 
-_Found = list[tuple[tuple[int, _Panel], Axes]]
-
-
-def _panels(record: Record) -> tuple[Figure, _Found]:
-    """A figure with a panel for each outcome and combination of labels; those of an outcome have one scale."""
+def _drawing(record: Record, outcomes: Sequence[int], draw: Callable[..., None], quantity: str) -> Drawing:
+    """A panel for each outcome and combination of labels; those of an outcome have one scale."""
     each = list(_combinations(record))
-    outcomes = min(record.q, MOST_OUTCOMES, max(1, MOST_COMBINATIONS // len(each)))
+    some = outcomes[: min(MOST_OUTCOMES, max(1, MOST_COMBINATIONS // len(each)))]
+    blocks = tuple(
+        tuple(Panel(partial(draw, panel=panel, k=k), _seen(record, panel, quantity, k)) for panel in each) for k in some
+    )
     columns = min(len(each), COLUMNS)
-    rows = -(-len(each) // columns)
-    figure, axes = panels(rows * outcomes, columns, width=3.2 if columns > 1 else 5.5, height=2.6)
-    found = []
-    for k in range(outcomes):
-        own = axes[k * rows : (k + 1) * rows].ravel()
-        for axis in own[1:]:
-            axis.sharey(own[0])
-        for axis in own[len(each) :]:
-            axis.set_visible(False)
-        found += [((k, panel), axis) for panel, axis in zip(each, own, strict=False)]
-    return figure, found
+    return Drawing(blocks, columns, 3.4 if columns > 2 else 4.4, 2.7, share=True)
+
+
+def _seen(record: Record, panel: _Panel, quantity: str, k: int) -> str:
+    curves = record.curves
+    assert curves is not None
+    mean = curves[quantity].values[0, panel.points, k]
+    what = "model + bias of" if quantity == "mean" else "bias of"
+    return (
+        f"{panel.title}, {int(panel.rows.sum())} field data: {what} {record.scale_names[k]} along "
+        f"{record.input_names[_numeric(record)]} goes from {mean[0]:.3g} to {mean[-1]:.3g}, "
+        f"between {mean.min():.3g} and {mean.max():.3g}."
+    )
 
 
 def _combinations(record: Record) -> Iterator[_Panel]:
@@ -88,7 +94,7 @@ def _combinations(record: Record) -> Iterator[_Panel]:
     at = curves["labels"].values
     for values in record.label_combinations:
         each = zip(record.labels.each, values, strict=True)
-        title = ", ".join(f"{text(one.name)} {text(one.text(value))}" for one, value in each)
+        title = ", ".join(f"{one.name} {one.text(value)}" for one, value in each)
         rows = (record.x[:, columns] == values).all(axis=1)
         yield _Panel(title, tuple(values.tolist()), rows, (at == values).all(axis=1))
 
@@ -101,26 +107,12 @@ def _curve(axis: Axes, record: Record, panel: _Panel, quantity: str, k: int, col
     axis.plot(x, mean, color=colour, lw=1.5, label=label)
 
 
-def _finish(axis: Axes, record: Record, panel: _Panel, k: int, ylabel: str) -> None:
-    label = "no data nearby"
-    covered = DomainCoverage(record)
-    for hole in covered.holes:
-        if hole.labels == panel.labels:
-            axis.axvspan(hole.lower, hole.upper, color="0.93", lw=0, zorder=-1, label=label)
+def _finish(axis: Axes, record: Record, panel: _Panel, ylabel: str) -> None:
+    shade_holes(axis, record, panel.labels)
     if not panel.rows.any():
-        axis.set_facecolor("0.93")
+        axis.set_facecolor(SHADE)
     title = panel.title if panel.rows.any() else f"{panel.title} (no data)"
-    axis.set(title=title, xlabel=text(record.input_names[_numeric(record)]), ylabel=ylabel)
-
-
-def _with_legend(figure: Figure, found: _Found) -> Figure:
-    """One legend for all panels, below."""
-    named: dict[str, Any] = {}
-    for _, axis in found:
-        handles, labels = axis.get_legend_handles_labels()
-        named |= dict(zip(labels, handles, strict=True))
-    figure.legend(list(named.values()), list(named), loc="outside lower center", ncols=4)
-    return figure
+    axis.set(title=text(title), xlabel=with_unit(record, record.input_names[_numeric(record)]), ylabel=ylabel)
 
 
 def _numeric(record: Record) -> int:

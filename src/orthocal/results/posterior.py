@@ -29,6 +29,7 @@ from .check import findings
 from .coverage import distances
 from .curves import along_labels, domain_curves
 from .likelihood import few_enough, likelihood_group, require_likelihood
+from .plotting import Plots
 from .predict import Predictor, prediction_at_data, prepared_samplers, restored_samplers
 from .predictive import PREDICTIVE, predictive_group
 from .record import Record
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 CURVE_DRAWS = 400
 
 
-class Posterior:
+class Posterior(Plots):
     """Draws of theta and of the bias.
 
     Attributes
@@ -271,7 +272,7 @@ class Posterior:
 
     def pairs_figure(self) -> Figure:
         """The joint posterior of every two parameters."""
-        from .figures import pairs_figure
+        from .parameter_figures import pairs_figure
 
         return pairs_figure(self.record)
 

@@ -63,6 +63,7 @@ def attributes(
         "flat_x": int(problem.simulator.flat_x),
         **({"transforms": json.dumps(transforms.names)} if transforms else {}),
         "without_inputs": int(problem.data.without_inputs),
+        **({"units": json.dumps(problem.units)} if problem.units else {}),
         **({"labels": problem.data.labels.written()} if problem.data.labels else {}),
     }
 
@@ -104,6 +105,11 @@ class Record:
     @cached_property
     def input_names(self) -> tuple[str, ...]:
         return tuple(str(name) for name in self.constant("input"))
+
+    @cached_property
+    def units(self) -> dict[str, str]:
+        """Of inputs, outcomes and parameters, by name, where they are known."""
+        return dict(json.loads(self.data.attrs.get("units", "{}")))
 
     @cached_property
     def labels(self) -> LabelColumns:
@@ -218,20 +224,17 @@ class Record:
     @property
     def method(self) -> dict[str, Any]:
         """The method's description."""
-        described: dict[str, Any] = json.loads(self.data.attrs["method"])
-        return described
+        return dict(json.loads(self.data.attrs["method"]))
 
     @property
     def samplers(self) -> list[dict[str, Any]]:
         """The settings of the bias samplers, one an outcome."""
-        settings: list[dict[str, Any]] = json.loads(self.data.attrs["samplers"])
-        return settings
+        return list(json.loads(self.data.attrs["samplers"]))
 
     @property
     def versions(self) -> dict[str, str]:
         """Of Python and the libraries."""
-        found: dict[str, str] = json.loads(self.data.attrs["versions"])
-        return found
+        return dict(json.loads(self.data.attrs["versions"]))
 
     @property
     def projection(self) -> ProjectionKind:

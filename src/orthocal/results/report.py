@@ -13,15 +13,26 @@ from ..arrays import Array
 from ..files import whole_file
 from ..pages.page import rendered
 from ..pages.pictures import Picture, picture
-from ..pages.tables import summary_rows
-from ..projection import ProjectionKind
+from ..pages.tables import Grid
 from . import figures as plots
 from .bias_size import size_table
+from .chain_figures import rank_panels, trace_panels
 from .check import findings
-from .coverage import DomainCoverage
+from .figure_parts import shown_outcomes
 from .label_figures import has_label_curves
-from .outputs import WEIGHTS, output_rows
+from .outputs import WEIGHTS
+from .parameter_figures import pairs_panels, posterior_panels
 from .record import Record
+from .report_tables import output_grid, parameter_grid, size_grid
+from .report_words import (
+    POSTERIOR,
+    RESIDUALS,
+    bias_words,
+    fit_words,
+    pairs_words,
+    predictive_words,
+    trace_words,
+)
 
 #: with more outcomes their correlations are not listed
 MOST_CORRELATIONS = 6
@@ -55,9 +66,7 @@ def render(record: Record) -> str:
         __package__,
         title=record.title,
         meaning=_meaning(record),
-        summary=summary_rows(record.summary()),
-        sizes=list(size_rows(record)),
-        outputs=list(output_rows(record)) if record.without_inputs else [],
+        tables=list(_tables(record)),
         findings=found,
         problems=len(found.problems),
         pictures=list(_pictures(record)),
@@ -67,67 +76,60 @@ def render(record: Record) -> str:
     )
 
 
-def size_rows(record: Record) -> Iterator[dict[str, str]]:
+def _tables(record: Record) -> Iterator[Grid]:
+    yield parameter_grid(record)
+    if record.without_inputs:
+        yield output_grid(record)
+    sizes = list(size_rows(record))
+    if sizes:
+        yield size_grid(sizes)
+
+
+def size_rows(record: Record) -> Iterator[list[str]]:
     """How large the bias is, where the record knows it."""
     if record.without_inputs or not record.has("bias", "bias_square"):
         return
+    units = dict(zip(record.scale_names, map(record.units.get, record.outcome_names), strict=True))
     for name, row in size_table(record, 0.95).iterrows():
-        yield {"name": str(name)} | {
-            part: f"{row[part]:.3g} ({row[f'{part}_lower']:.3g} to {row[f'{part}_upper']:.3g})"
-            for part in ("rms", "noise_sds", "share")
-        }
+        unit = units[str(name)] if str(name) in record.outcome_names else None
+        shown = str(name) if unit is None else f"{name} [{unit}]"
+        yield [
+            shown,
+            *(
+                f"{row[part]:.3g} ({row[f'{part}_lower']:.3g} to {row[f'{part}_upper']:.3g})"
+                for part in ("rms", "noise_sds", "share")
+            ),
+        ]
 
 
 def _pictures(record: Record) -> Iterator[Picture]:
-    several_inputs = not (record.along_one_input or has_label_curves(record))
-    shown = len(plots.shown_outcomes(record))
-    some_only = f" The first {shown} of {record.q} outcomes." if shown < record.q else ""
-    yield picture(
-        "Data and fit",
-        f"{fit_words(record, several_inputs)}{some_only}",
-        plots.fit_figure(record),
-    )
-    yield picture(
-        "Bias",
-        f"{bias_words(record, several_inputs)}{some_only}",
-        plots.bias_figure(record),
-    )
-    yield picture("Posterior", "The parameters given the data.", plots.posterior_figure(record))
+    yield from fit_pictures(record)
+    yield picture("Posterior", POSTERIOR, posterior_panels(record))
     if len(record.parameter_names) > 1:
-        yield picture("Pairs", "The joint posterior of every two parameters.", plots.pairs_figure(record))
-    yield picture("Traces", "The draws in their order: they should look like noise.", plots.trace_figure(record))
+        yield picture("Pairs", pairs_words(record), pairs_panels(record))
+    yield picture("Traces", trace_words(record), trace_panels(record))
     yield picture(
         "Ranks",
         "How the draws of each chain rank among all draws: flat histograms mean that the chains agree.",
-        plots.rank_figure(record),
+        rank_panels(record),
     )
 
 
-def fit_words(record: Record, several_inputs: bool) -> str:
-    words = "The simulator alone, and simulator plus bias, with bands that hold 95 % of the posterior."
-    if record.without_inputs:
-        return f"{words} Each output stands in units of its noise, because their own units differ."
-    if has_label_curves(record):
-        words = "The simulator alone, and simulator plus bias, with bands that hold 95 %, for each label."
-    if several_inputs:
-        words += " Each point is an observation."
-    elif DomainCoverage(record).holes:
-        words += " Grey: no data nearby, the curves are extrapolated there."
-    if len(record.x) > plots.MOST_POINTS:
-        words += f" {plots.MOST_POINTS} of the {len(record.x)} observations are shown."
-    return f"{words} They are back on the scale of the observations." if record.transforms else words
+def fit_pictures(record: Record, of: str = "") -> Iterator[Picture]:
+    """Fit, bias, residuals and predictive check; ``of`` goes before their headings."""
 
+    def titled(title: str) -> str:
+        return f"{of}: {title.lower()}" if of else title
 
-def bias_words(record: Record, several_inputs: bool) -> str:
-    if record.without_inputs:
-        return "What the simulator misses of each output where it is closest to all of them; the lines hold 95 %."
-    band = "bars" if several_inputs else "bands"
-    if record.projection is ProjectionKind.JOINT:
-        return f"What the simulator misses where it is closest to the real process; the {band} hold 95 %."
-    words = "What the simulator misses. The projection takes away the part that a change of theta could explain"
-    if several_inputs:
-        return f"{words}; the bars hold 95 % of the posterior at each data point."
-    return f"{words}: dashed the bias before it, green after it."
+    several_inputs = not (record.along_one_input or has_label_curves(record))
+    shown = len(shown_outcomes(record))
+    some = f" The first {shown} of {record.q} outcomes." if shown < record.q else ""
+    few = min(shown, plots.MOST_CHECKED)
+    fewer = f" The first {few} of {record.q} outcomes." if few < record.q and not record.without_inputs else ""
+    yield picture(titled("Data and fit"), fit_words(record, several_inputs) + some, plots.fit_drawing(record))
+    yield picture(titled("Bias"), bias_words(record, several_inputs) + some, plots.bias_drawing(record))
+    yield picture(titled("Residuals"), RESIDUALS + fewer, plots.residuals_drawing(record))
+    yield picture(titled("Predictive check"), predictive_words(record) + fewer, plots.predictive_drawing(record))
 
 
 def _meaning(record: Record) -> str:

@@ -28,6 +28,7 @@ from .outcome_findings import errors_in_x, impossible_observations
 from .posterior import Posterior
 from .predictive import PREDICTIVE
 from .prior_conflict import conflict
+from .record import Record
 from .simulator_findings import gradient_error, simulator_work
 from .support import allowed, identified
 
@@ -146,6 +147,11 @@ class TogetherPosterior(Posterior):
             _ = one.curves
         records = {name: one.record for name, one in self.experiments.items()}
         return write_together_report(self.record, records, self.check(), path)
+
+    def _drawn_record(self) -> Record:
+        raise InputError(
+            f"say of which experiment: posterior[{next(iter(self.experiments))!r}].plot_fit(), for instance"
+        )
 
     def predict(self, *_: Any, **__: Any) -> xr.Dataset:
         raise InputError(f"say of which experiment: posterior[{next(iter(self.experiments))!r}].predict(x_new)")

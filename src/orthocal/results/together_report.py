@@ -9,11 +9,12 @@ from ..files import whole_file
 from ..findings import Findings
 from ..pages.page import rendered
 from ..pages.pictures import Picture, picture
-from ..pages.tables import summary_rows
-from . import figures as plots
-from .label_figures import has_label_curves
+from .chain_figures import trace_panels
+from .parameter_figures import pairs_panels, posterior_panels
 from .record import Record
-from .report import bias_words, fit_words, settings_of, size_rows
+from .report import fit_pictures, settings_of, size_rows
+from .report_tables import parameter_grid, size_grid
+from .report_words import POSTERIOR, pairs_words, trace_words
 
 #: with more parameters the pairs are too small to read
 MOST_PAIRS = 8
@@ -28,15 +29,13 @@ def write_together_report(record: Record, own: Mapping[str, Record], found: Find
 
 
 def _render(record: Record, own: Mapping[str, Record], found: Findings) -> str:
-    sizes = [{**row, "name": f"{name}: {row['name']}"} for name, one in own.items() for row in size_rows(one)]
+    sizes = [[f"{name}: {row[0]}", *row[1:]] for name, one in own.items() for row in size_rows(one)]
     return rendered(
         "report.html",
         __package__,
         title=record.title,
         meaning=_meaning(own),
-        summary=summary_rows(record.summary()),
-        sizes=sizes,
-        outputs=[],
+        tables=[parameter_grid(record), *([size_grid(sizes)] if sizes else [])],
         findings=found,
         problems=len(found.problems),
         pictures=list(_pictures(record, own)),
@@ -60,14 +59,12 @@ def _meaning(own: Mapping[str, Record]) -> str:
 
 
 def _pictures(record: Record, own: Mapping[str, Record]) -> Iterator[Picture]:
-    yield picture("Posterior", "The parameters given the data of all experiments.", plots.posterior_figure(record))
+    yield picture("Posterior", POSTERIOR, posterior_panels(record))
     for name, one in own.items():
-        several = not (one.along_one_input or has_label_curves(one))
-        yield picture(f"{name}: data and fit", fit_words(one, several), plots.fit_figure(one))
-        yield picture(f"{name}: bias", bias_words(one, several), plots.bias_figure(one))
+        yield from fit_pictures(one, name)
     if 1 < len(record.parameter_names) <= MOST_PAIRS:
-        yield picture("Pairs", "The joint posterior of every two parameters.", plots.pairs_figure(record))
-    yield picture("Traces", "The draws in their order: they should look like noise.", plots.trace_figure(record))
+        yield picture("Pairs", pairs_words(record), pairs_panels(record))
+    yield picture("Traces", trace_words(record), trace_panels(record))
 
 
 def _settings(record: Record, own: Mapping[str, Record]) -> Iterator[tuple[str, str]]:

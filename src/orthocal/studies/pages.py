@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 import matplotlib as mpl
@@ -9,10 +11,10 @@ import pandas as pd
 
 from ..files import whole_file
 from ..pages.page import rendered
-from ..pages.pictures import inline_svg
+from ..pages.pictures import picture
 from ..pages.style import STYLE
 from .base import Study
-from .figure import study_figure
+from .figure import study_drawing, study_figure
 from .results import Results, Settings
 from .tables import HEADER, cells, figures, headings, markdown_table
 
@@ -67,7 +69,17 @@ def _write_figure(study: Study, table: pd.DataFrame, folder: Path) -> None:
 
 
 def _write_html(study: Study, table: pd.DataFrame, folder: Path, content: dict[str, object]) -> None:
-    picture = inline_svg(study_figure(table), prefix=study.name)
+    shown = picture(
+        "Posterior sd and coverage", "Dots with their ranges; coverage should be 0.95.", study_drawing(table)
+    )
     with whole_file(folder / f"{study.name}.html") as draft:
-        page = rendered("study.html", "orthocal.studies", **content, picture=picture)
+        page = rendered(
+            "study.html",
+            "orthocal.studies",
+            **content,
+            picture=shown,
+            settings=[],
+            version=version("orthocal"),
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
         draft.write_text(page, encoding="utf-8")

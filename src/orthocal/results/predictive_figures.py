@@ -1,0 +1,121 @@
+"""The posterior predictive check: the data beside data that the fit would give again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from scipy.stats import binom, gaussian_kde
+
+from ..arrays import Array
+from ..pages.panels import Drawing, Panel, one_panel
+from ..pages.style import DATA, GRID, SHADE, TOTAL, shortened
+from .figure_parts import MOST_OUTPUTS, is_log, shown_rows, with_unit
+from .record import Record
+from .replicated import levels_of, replicated
+from .residual_figures import LONGEST_OUTPUT
+
+#: curves of replicated data, and points of a curve
+CURVES, GRID_POINTS = 20, 80
+#: bins of the histogram: at least so many observations are expected in each
+MOST_BINS, LEAST_IN_BIN = 20, 5
+#: with fewer observations there is no histogram to look at
+LEAST_ROWS = 10
+
+
+def predictive_panels(record: Record, outcomes: Sequence[int]) -> Drawing:
+    """Densities of the data and of replicated data, and where each observation lies among what is foretold for it."""
+    rows = np.arange(1) if record.without_inputs else shown_rows(record)
+    drawn = replicated(record, rows)
+    if record.without_inputs:
+        return _of_outputs(record, drawn[:, 0])
+    blocks = []
+    for k in outcomes:
+        y = record.native_y[rows, k]
+        there = ~np.isnan(y)
+        blocks.append(_of_outcome(record, k, y[there], drawn[:, there, k]))
+    return Drawing(tuple(blocks), 2, 4.4, 2.8)
+
+
+def _of_outcome(record: Record, k: int, y: Array, drawn: Array) -> tuple[Panel, ...]:
+    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+    inside = int(np.sum((low <= y) & (y <= high)))
+    name = record.outcome_names[k]
+    words = f"{inside} of {len(y)} observations lie in their 95 % predictive intervals"
+    means, sds = drawn.mean(axis=1), drawn.std(axis=1)
+    seen = (
+        f"{name} of the data, mean {y.mean():.3g} and standard deviation {y.std():.3g}, beside replicated data, mean "
+        f"{means.mean():.3g} and standard deviation {sds.mean():.3g}; {words}."
+    )
+
+    def densities(axis: Axes) -> None:
+        _densities(axis, y, drawn, is_log(record, k))
+        label = with_unit(record, name)
+        axis.set(xlabel=f"log10 of {label}" if is_log(record, k) else label, yticks=[], ylim=(0, None))
+        axis.set(title="data and replicated data")
+        axis.spines["left"].set_visible(False)
+
+    if len(y) < LEAST_ROWS:
+        return (Panel(densities, seen),)
+
+    def histogram(axis: Axes) -> None:
+        _histogram(axis, levels_of(y, drawn))
+        axis.set(
+            title=f"{inside} of {len(y)} in 95 % intervals",
+            xlabel=f"place of {shortened(name, LONGEST_OUTPUT)} in its prediction",
+        )
+
+    levels = levels_of(y, drawn)
+    middle = int(np.sum((levels > 0.25) & (levels < 0.75)))
+    return (
+        Panel(densities, seen),
+        Panel(histogram, f"places of {name} in their predictions: {words}, {middle} in the middle half."),
+    )
+
+
+def _densities(axis: Axes, y: Array, drawn: Array, log: bool) -> None:
+    y, drawn = (np.log10(y), np.log10(drawn)) if log else (y, drawn)
+    ends = np.quantile(drawn, [0.001, 0.999])
+    grid = np.linspace(min(ends[0], y.min()), max(ends[1], y.max()), GRID_POINTS)
+    some = drawn[np.linspace(0, len(drawn) - 1, min(len(drawn), CURVES)).round().astype(int)]
+    label = "replicated data"
+    for one in some:
+        if np.ptp(one) > 0:
+            axis.plot(grid, gaussian_kde(one)(grid), color=TOTAL, lw=0.7, alpha=0.35, label=label)
+            label = "_"
+    if np.ptp(y) > 0:
+        axis.plot(grid, gaussian_kde(y)(grid), color=DATA, lw=1.8, label="field data")
+
+
+def _histogram(axis: Axes, levels: Array) -> None:
+    bins = int(np.clip(len(levels) // LEAST_IN_BIN, 4, MOST_BINS))
+    counts, edges = np.histogram(levels, bins=bins, range=(0, 1))
+    low, high = (float(binom.ppf(u, len(levels), 1 / bins)) for u in (0.005, 0.995))
+    axis.fill_between([0, 1], low, high, color=SHADE, lw=0, label="99 % if foretold well")
+    axis.stairs(counts, edges, color=DATA, lw=1.4)
+    axis.set(xlim=(0, 1), ylim=(0, max(1.25 * high, 1.05 * counts.max())), ylabel="observations")
+
+
+def _of_outputs(record: Record, drawn: Array) -> Drawing:
+    """95 % of a new observation of each output without inputs, and what was observed, in noise sds."""
+    names = record.outcome_names[:MOST_OUTPUTS]
+    noise_sd = np.sqrt(np.diag(record.noise_cov))[: len(names)]
+    middle = np.median(drawn, axis=0)[: len(names)]
+    low, high = ((one[: len(names)] - middle) / noise_sd for one in np.quantile(drawn, [0.025, 0.975], axis=0))
+    seen = (record.native_y[:, : len(names)] - middle) / noise_sd
+    levels = np.arange(len(names), 0, -1.0)
+
+    def draw(axis: Axes) -> None:
+        axis.barh(levels, high - low, left=low, height=0.5, color=TOTAL, alpha=0.3, label="95 % of new observations")
+        there = np.isfinite(seen)
+        at = np.broadcast_to(levels, seen.shape)[there]
+        axis.scatter(seen[there], at, color=DATA, s=14, linewidths=0, zorder=3, label="observed")
+        axis.grid(axis="x", color=GRID, lw=0.8, zorder=0)
+        axis.set(yticks=levels, ylim=(0.4, len(levels) + 0.6), xlabel="from the middle, in noise standard deviations")
+        axis.set_yticklabels([shortened(name, LONGEST_OUTPUT) for name in names])
+        axis.tick_params(axis="y", length=0)
+
+    inside, count = int(np.sum((low <= seen) & (seen <= high))), int(np.isfinite(seen).sum())
+    words = f"{inside} of {count} observations of the outputs lie in their 95 % predictive intervals."
+    return one_panel(draw, words, 4.6, 1.0 + 0.3 * len(names))
