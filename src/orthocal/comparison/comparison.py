@@ -72,32 +72,92 @@ class Comparison(Compared):
         With groups: the same as ``held_out``, but with rows held out at random.
     missed
         Label -> fold -> why a method has no scores there.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+    >>> compared = oc.compare(problem, ["gp", "none"], folds=2, draws=50, chains=2, seed=1, progress=False)
+    >>> list(compared.posteriors), compared.failures, np.bincount(compared.fold_of_row).tolist()
+    (['gp', 'none'], {}, [15, 15])
     """
 
     @property
     def assumptions(self) -> dict[str, str]:
-        """Label -> what the method assumes, in one sentence."""
+        """Label -> what the method assumes, in one sentence.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> compared = oc.compare(problem, ["none"], folds=0, draws=20, chains=2, seed=1, progress=False)
+        >>> print(compared.assumptions["none"])
+        The simulator is taken as right and all that it misses as noise: ...
+        """
         return assumptions(self)
 
     def remarks(self) -> list[str]:
-        """What the results say, in plain sentences."""
+        """What the results say, in plain sentences.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+        >>> compared = oc.compare(problem, ["gp", "none"], folds=2, draws=50, chains=2, seed=1, progress=False)
+        >>> print(compared.remarks()[0])
+        y: gp has the smallest CRPS for held-out observations; worse: none.
+        """
         return list(remarks(self))
 
     def group_scores(self) -> pd.DataFrame:
         """One row a group, outcome and method, as in ``scores()``, where whole groups were held out.
 
         ``interval_score`` is the mean width of the 95 % intervals, plus 40 times what observations are beyond them.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+        >>> curves = np.repeat(["a", "b", "c"], 10)
+        >>> settings = {"folds": 0, "draws": 20, "chains": 2, "seed": 1, "progress": False}
+        >>> compared = oc.compare(problem, ["none"], groups=curves, **settings)
+        >>> compared.group_scores().index.get_level_values(0).tolist()
+        ['a', 'b', 'c']
         """
         return group_scores(self)
 
     def figure(self) -> Figure:
-        """The posteriors of each parameter side by side, one panel a parameter."""
+        """The posteriors of each parameter side by side, one panel a parameter.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> compared = oc.compare(problem, ["gp", "none"], folds=0, draws=20, chains=2, seed=1, progress=False)
+        >>> len(compared.figure().axes)
+        1
+        """
         from .figures import compared_posteriors_figure
 
         return compared_posteriors_figure(self.posteriors)
 
     def score_figure(self) -> Figure:
-        """RMSE, CRPS and coverage of every method, with bias and by the model alone."""
+        """RMSE, CRPS and coverage of every method, with bias and by the model alone.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> compared = oc.compare(problem, ["none"], folds=2, draws=20, chains=2, seed=1, progress=False)
+        >>> len(compared.score_figure().axes)
+        3
+        """
         if not self.held_out:
             raise InputError("there are no scores: compare with folds=5, say")
         from .figures import scores_figure
@@ -105,7 +165,25 @@ class Comparison(Compared):
         return scores_figure(self._scores)
 
     def report(self, path: str | Path, title: str = "Comparison of methods") -> Path:
-        """Write one self-contained HTML page."""
+        """Write one self-contained HTML page, which opens offline and runs no script.
+
+        Parameters
+        ----------
+        path
+            The file.
+        title
+            Of the page.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> compared = oc.compare(problem, ["gp", "none"], folds=2, draws=20, chains=2, seed=1, progress=False)
+        >>> path = compared.report("methods.html", title="Two methods")
+        >>> "Two methods" in path.read_text(encoding="utf-8")
+        True
+        """
         from .page import write_page
 
         return write_page(self, path, title)
@@ -137,18 +215,16 @@ def compare(
 
     Parameters
     ----------
-    methods
-        Names, objects of ``oc.methods``, or label -> name or object; for outputs without inputs by default without
-        ``"bart"``.
+    problem, methods
+        The methods' names, objects of ``oc.methods``, or label -> name or object; for outputs without inputs by default
+        without ``"bart"``.
     folds
         The rows are split at random into so many parts, the same for every method; equal rows of x stay together. Each
         part is predicted from the others. 0 for no scores. Of outputs without inputs it is the outputs that are split.
-    draws, chains, warmup
-        Of the fits to all data, as for ``oc.calibrate``.
+    draws, chains, warmup, progress, fold_draws
+        Of the fits to all data, as for ``oc.calibrate``; draws of those to the folds, by default at most 250.
     seed
         Of the folds and of every fit; the same seed gives the same comparison.
-    fold_draws
-        Draws a chain of the fits to the folds. These need fewer: by default at most 250.
     loo
         Include leave-one-out by importance sampling in what is printed and reported.
     groups
@@ -157,6 +233,15 @@ def compare(
         ``folds`` those of rows, which are set beside them (0 for none).
     checkpoint
         A file that keeps all fits while they are under way, as for ``oc.calibrate``: the same call goes on.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+    >>> compared = oc.compare(problem, ["gp", "none"], folds=2, draws=50, chains=2, seed=1, progress=False)
+    >>> compared.scores()["rmse"].idxmin()
+    ('gp', 'y')
     """
     chosen = _chosen(problem, methods)
     check_lengths(draws, chains, warmup, seed)
@@ -165,16 +250,30 @@ def compare(
     if loo:
         require_density(problem.data.transforms, problem.data.native_y)
     short = min(draws, FOLD_DRAWS) if fold_draws is None else fold_draws
-    options = {"chains": chains, "warmup": warmup, "progress": False}
     work = partial(_work, problem, chosen, (chains, warmup, folds), held)
     # one BLAS thread: the result must not depend on their number
     with one_blas_thread(), progress_shown(progress), said_once(), kept_fits(checkpoint, work, seed) as used_seed:
-        preparation = prepared(problem)
-        splits = _splits(problem, folds, held, used_seed)
-        fits = run_methods(problem, chosen, splits, used_seed, {**options, "draws": draws}, {**options, "draws": short})
+        return _compared(problem, chosen, (folds, held), used_seed, (draws, short), (chains, warmup), loo)
+
+
+def _compared(
+    problem: Problem,
+    chosen: dict[str, Method],
+    parts: tuple[int, Groups | None],
+    seed: int,
+    draws: tuple[int, int],
+    lengths: tuple[int, int],
+    loo: bool,
+) -> Comparison:
+    """The fits to all data, and without each of the ``parts``; ``draws`` are those of both."""
+    folds, held = parts
+    options = {"chains": lengths[0], "warmup": lengths[1], "progress": False}
+    preparation = prepared(problem)
+    splits = _splits(problem, folds, held, seed)
+    fits = run_methods(problem, chosen, splits, seed, {**options, "draws": draws[0]}, {**options, "draws": draws[1]})
     *rows, last = fits.scored or [Scored(None, {}, {})]
     scores, row_wise = (last.held_out, last.fold_of_row), rows[0].held_out if rows else {}
-    return Comparison(chosen, *fits[:2], *scores, loo, preparation, used_seed, held, row_wise, last.missed)
+    return Comparison(chosen, *fits[:2], *scores, loo, preparation, seed, held, row_wise, last.missed)
 
 
 def _work(

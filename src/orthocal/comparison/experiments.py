@@ -56,6 +56,16 @@ class ExperimentComparison:
         What could not be calibrated, and why.
     shared
         The parameters that are one for several experiments.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1, rng = oc.examples.MODEL1, np.random.default_rng(1)
+    >>> rigs = {name: model1.problem(*model1.simulate(rng, 20)) for name in ("rig A", "rig B")}
+    >>> settings = {"draws": 50, "chains": 2, "seed": 1, "progress": False}
+    >>> compared = oc.compare_experiments(oc.Experiments(rigs), **settings)
+    >>> list(compared.alone), list(compared.without), compared.shared
+    (['rig A', 'rig B'], ['rig A', 'rig B'], ('theta',))
     """
 
     together: Posterior
@@ -70,6 +80,16 @@ class ExperimentComparison:
 
         ``z`` is the difference in standard deviations of it, and ``p`` the probability of a larger one where the two
         agree. Both fits have the same prior, so that where data say little they seem to agree.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1, rng = oc.examples.MODEL1, np.random.default_rng(1)
+        >>> rigs = {name: model1.problem(*model1.simulate(rng, 20)) for name in ("rig A", "rig B")}
+        >>> settings = {"draws": 50, "chains": 2, "seed": 1, "progress": False}
+        >>> compared = oc.compare_experiments(oc.Experiments(rigs), **settings)
+        >>> bool((compared.disagreements()["p"] > 0.001).all())
+        True
         """
         rows = []
         for name in self.alone:
@@ -87,7 +107,17 @@ class ExperimentComparison:
         return pd.DataFrame(rows, columns=columns).set_index(["experiment", "parameter"])
 
     def words(self) -> list[str]:
-        """What the comparison says, in plain sentences."""
+        """What the comparison says, in plain sentences.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1, rng = oc.examples.MODEL1, np.random.default_rng(1)
+        >>> rigs = {name: model1.problem(*model1.simulate(rng, 20)) for name in ("rig A", "rig B")}
+        >>> settings = {"draws": 50, "chains": 2, "seed": 1, "progress": False}
+        >>> print(oc.compare_experiments(oc.Experiments(rigs), **settings).words()[0])
+        The experiments agree about the parameters that they share: ...
+        """
         return [*self._apart(), *self._foretold()]
 
     def _apart(self) -> Iterator[str]:
@@ -119,7 +149,17 @@ class ExperimentComparison:
             )
 
     def figure(self) -> Figure:
-        """The posteriors of shared parameters: all together, each alone, all but each."""
+        """The posteriors of shared parameters: all together, each alone, all but each.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1, rng = oc.examples.MODEL1, np.random.default_rng(1)
+        >>> rigs = {name: model1.problem(*model1.simulate(rng, 20)) for name in ("rig A", "rig B")}
+        >>> settings = {"draws": 50, "chains": 2, "seed": 1, "progress": False}
+        >>> len(oc.compare_experiments(oc.Experiments(rigs), **settings).figure().axes)
+        1
+        """
         from .figures import fits_figure
 
         return fits_figure(self.shared_draws())
@@ -134,7 +174,26 @@ class ExperimentComparison:
         return {name: {one: _draws(fit).get(one) for one in names} for name, fit in fits.items()}
 
     def report(self, path: str | Path, title: str = "Comparison of experiments") -> Path:
-        """Write one self-contained HTML page."""
+        """Write one self-contained HTML page, which opens offline and runs no script.
+
+        Parameters
+        ----------
+        path
+            The file.
+        title
+            Of the page.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1, rng = oc.examples.MODEL1, np.random.default_rng(1)
+        >>> rigs = {name: model1.problem(*model1.simulate(rng, 20)) for name in ("rig A", "rig B")}
+        >>> settings = {"draws": 50, "chains": 2, "seed": 1, "progress": False}
+        >>> compared = oc.compare_experiments(oc.Experiments(rigs), **settings)
+        >>> path = compared.report("rigs.html", title="Two rigs")
+        >>> "Two rigs" in path.read_text(encoding="utf-8")
+        True
+        """
         from .experiments_page import write_experiments_page
 
         return write_experiments_page(self, path, title)
@@ -168,6 +227,16 @@ def compare_experiments(
         As for ``oc.calibrate``.
     checkpoint
         A file that keeps all fits while they are under way, as for ``oc.calibrate``: the same call goes on.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1, rng = oc.examples.MODEL1, np.random.default_rng(1)
+    >>> rigs = {name: model1.problem(*model1.simulate(rng, 20)) for name in ("rig A", "rig B")}
+    >>> settings = {"draws": 50, "chains": 2, "seed": 1, "progress": False}
+    >>> compared = oc.compare_experiments(oc.Experiments(rigs), "gp", **settings)
+    >>> compared.together.parameter_names, compared.predictions.shape
+    (('theta',), (2, 4))
     """
     if not isinstance(experiments, Experiments):
         raise InputError(f"experiments is {type(experiments).__name__}: give oc.Experiments")

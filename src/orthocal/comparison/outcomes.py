@@ -32,6 +32,15 @@ class OutcomeComparison:
         Name of the outcome, or ``"all together"`` -> posterior, in the outcomes' order, the joint one last.
     failures
         Name of the outcome -> why it cannot be calibrated alone, for instance because a parameter has no effect on it.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> example = oc.examples.TWO_OUTCOMES
+    >>> problem = example.problem(*example.simulate(np.random.default_rng(1), 30))
+    >>> compared = oc.compare_outcomes(problem, draws=50, chains=2, seed=1, progress=False)
+    >>> list(compared.posteriors), compared.failures
+    (['y1', 'y2', 'all together'], {})
     """
 
     posteriors: dict[str, Posterior]
@@ -39,10 +48,36 @@ class OutcomeComparison:
 
     @property
     def together(self) -> Posterior:
+        """The posterior of all outcomes together.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> example = oc.examples.TWO_OUTCOMES
+        >>> problem = example.problem(*example.simulate(np.random.default_rng(1), 30))
+        >>> compared = oc.compare_outcomes(problem, draws=50, chains=2, seed=1, progress=False)
+        >>> compared.together.outcome_names
+        ('y1', 'y2')
+        """
         return self.posteriors[TOGETHER]
 
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
-        """One row a parameter and fit, as ``Posterior.summary``, and ``width``: the sd over that of the joint fit."""
+        """One row a parameter and fit, as ``Posterior.summary``, and ``width``: the sd over that of the joint fit.
+
+        Parameters
+        ----------
+        interval
+            Probability of the intervals.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> example = oc.examples.TWO_OUTCOMES
+        >>> problem = example.problem(*example.simulate(np.random.default_rng(1), 30))
+        >>> compared = oc.compare_outcomes(problem, draws=100, chains=2, seed=1, progress=False)
+        >>> bool((compared.summary()["width"].round(2) >= 1).all())
+        True
+        """
         tables = {name: posterior.summary(interval) for name, posterior in self.posteriors.items()}
         for table in tables.values():
             table["width"] = table["sd"] / tables[TOGETHER]["sd"]
@@ -51,7 +86,16 @@ class OutcomeComparison:
         return rows.reindex(pd.MultiIndex.from_tuples(order, names=["parameter", "outcome"]))
 
     def figure(self) -> Figure:
-        """The posteriors of each parameter side by side, one panel a parameter."""
+        """The posteriors of each parameter side by side, one panel a parameter.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> example = oc.examples.TWO_OUTCOMES
+        >>> problem = example.problem(*example.simulate(np.random.default_rng(1), 30))
+        >>> len(oc.compare_outcomes(problem, draws=50, chains=2, seed=1, progress=False).figure().axes)
+        1
+        """
         from .figures import compared_posteriors_figure
 
         return compared_posteriors_figure(self.posteriors)
@@ -72,6 +116,15 @@ def compare_outcomes(problem: Problem, method: str | Method = "gp", **options: A
         A problem with at least two outcomes.
     method, options
         As for ``oc.calibrate``.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> example = oc.examples.TWO_OUTCOMES
+    >>> problem = example.problem(*example.simulate(np.random.default_rng(1), 30))
+    >>> compared = oc.compare_outcomes(problem, "gp", draws=50, chains=2, seed=1, progress=False)
+    >>> compared.summary().index.get_level_values("outcome").tolist()
+    ['y1', 'y2', 'all together']
     """
     if not isinstance(problem, Problem):
         raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem")

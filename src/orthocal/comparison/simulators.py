@@ -14,6 +14,7 @@ from ..calibration import check_lengths
 from ..errors import InputError
 from ..machine.threads import one_blas_thread
 from ..methods import Method, Plan
+from ..methods.closest import Closest
 from ..methods.joint import Joint
 from ..methods.outputs import method_for
 from ..methods.regress import Linear
@@ -42,6 +43,18 @@ class SimulatorComparison:
         The loss of the noise alone, so that sqrt(loss / unit) is a distance in noise sds.
     squared
         Whether the loss is the squared one: only this has such a distance.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> from scipy import stats
+    >>> x = np.linspace(0, 1, 30)
+    >>> y, slope = x + 0.1 * x**2, {"a": stats.norm(0, 10)}
+    >>> shapes = {"line": lambda x, theta: theta[0] * x, "square": lambda x, theta: theta[0] * x**2}
+    >>> problems = {name: oc.Problem(x, y, f, slope, noise_cov=0.01) for name, f in shapes.items()}
+    >>> compared = oc.compare_simulators(problems, draws=50, chains=2, seed=1, progress=False)
+    >>> {name: loss.shape for name, loss in compared.losses.items()}
+    {'line': (200,), 'square': (200,)}
     """
 
     losses: dict[str, Array]
@@ -51,11 +64,42 @@ class SimulatorComparison:
 
     @property
     def distances(self) -> dict[str, Array]:
-        """Root mean square distance in noise sds, (s,); for other losses the loss itself."""
+        """Root mean square distance in noise sds, (s,); for other losses the loss itself.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> from scipy import stats
+        >>> x = np.linspace(0, 1, 30)
+        >>> y, slope = x + 0.1 * x**2, {"a": stats.norm(0, 10)}
+        >>> shapes = {"line": lambda x, theta: theta[0] * x, "square": lambda x, theta: theta[0] * x**2}
+        >>> problems = {name: oc.Problem(x, y, f, slope, noise_cov=0.01) for name, f in shapes.items()}
+        >>> compared = oc.compare_simulators(problems, draws=50, chains=2, seed=1, progress=False)
+        >>> bool(compared.distances["line"].mean() < compared.distances["square"].mean())
+        True
+        """
         return {name: np.sqrt(loss / self.unit) if self.squared else loss for name, loss in self.losses.items()}
 
     def probability(self, one: str, other: str) -> float:
-        """P(``one`` is closer to the real process than ``other`` | y)."""
+        """P(``one`` is closer to the real process than ``other`` | y).
+
+        Parameters
+        ----------
+        one, other
+            Names of simulators.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> from scipy import stats
+        >>> x = np.linspace(0, 1, 30)
+        >>> y, slope = x + 0.1 * x**2, {"a": stats.norm(0, 10)}
+        >>> shapes = {"line": lambda x, theta: theta[0] * x, "square": lambda x, theta: theta[0] * x**2}
+        >>> problems = {name: oc.Problem(x, y, f, slope, noise_cov=0.01) for name, f in shapes.items()}
+        >>> compared = oc.compare_simulators(problems, draws=50, chains=2, seed=1, progress=False)
+        >>> compared.probability("line", "square") > 0.9
+        True
+        """
         for name in (one, other):
             if name not in self.losses:
                 raise InputError(f"there is no simulator {name!r}: they are {', '.join(self.losses)}")
@@ -64,7 +108,25 @@ class SimulatorComparison:
         return float(np.mean(self.losses[one] < self.losses[other]))
 
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
-        """One row a simulator: its distance with an equal-tailed interval, and P(it is the closest of all)."""
+        """One row a simulator: its distance with an equal-tailed interval, and P(it is the closest of all).
+
+        Parameters
+        ----------
+        interval
+            Probability of the intervals.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> from scipy import stats
+        >>> x = np.linspace(0, 1, 30)
+        >>> y, slope = x + 0.1 * x**2, {"a": stats.norm(0, 10)}
+        >>> shapes = {"line": lambda x, theta: theta[0] * x, "square": lambda x, theta: theta[0] * x**2}
+        >>> problems = {name: oc.Problem(x, y, f, slope, noise_cov=0.01) for name, f in shapes.items()}
+        >>> compared = oc.compare_simulators(problems, draws=50, chains=2, seed=1, progress=False)
+        >>> compared.summary()["closest"].idxmax()
+        'line'
+        """
         if not 0 < interval < 1:
             raise InputError(f"interval={interval}: give its probability, between 0 and 1")
         every = np.stack(list(self.losses.values()))
@@ -76,7 +138,20 @@ class SimulatorComparison:
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("simulator")
 
     def closer(self) -> pd.DataFrame:
-        """P(row closer than column | y)."""
+        """P(row closer than column | y).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> from scipy import stats
+        >>> x = np.linspace(0, 1, 30)
+        >>> y, slope = x + 0.1 * x**2, {"a": stats.norm(0, 10)}
+        >>> shapes = {"line": lambda x, theta: theta[0] * x, "square": lambda x, theta: theta[0] * x**2}
+        >>> problems = {name: oc.Problem(x, y, f, slope, noise_cov=0.01) for name, f in shapes.items()}
+        >>> compared = oc.compare_simulators(problems, draws=50, chains=2, seed=1, progress=False)
+        >>> bool(compared.closer().loc["line", "square"] > 0.9)
+        True
+        """
         names = list(self.losses)
         table = pd.DataFrame(np.nan, index=pd.Index(names, name="closer"), columns=pd.Index(names, name="than"))
         for one in names:
@@ -86,7 +161,19 @@ class SimulatorComparison:
         return table
 
     def words(self) -> str:
-        """What the comparison says, in plain sentences."""
+        """What the comparison says, in plain sentences.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> from scipy import stats
+        >>> x = np.linspace(0, 1, 30)
+        >>> y, slope = x + 0.1 * x**2, {"a": stats.norm(0, 10)}
+        >>> shapes = {"line": lambda x, theta: theta[0] * x, "square": lambda x, theta: theta[0] * x**2}
+        >>> problems = {name: oc.Problem(x, y, f, slope, noise_cov=0.01) for name, f in shapes.items()}
+        >>> print(oc.compare_simulators(problems, draws=50, chains=2, seed=1, progress=False).words())
+        line is closer to the real process than square (P > 0.999). At its best line misses it by ...
+        """
         names = sorted(self.losses, key=lambda name: float(self.losses[name].mean()))
         best, rest = names[0], names[1:]
         sentences = []
@@ -105,7 +192,19 @@ class SimulatorComparison:
         return " ".join(sentences)
 
     def figure(self) -> Figure:
-        """The distances side by side, and their differences from the closest one's."""
+        """The distances side by side, and their differences from the closest one's.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> from scipy import stats
+        >>> x = np.linspace(0, 1, 30)
+        >>> y, slope = x + 0.1 * x**2, {"a": stats.norm(0, 10)}
+        >>> shapes = {"line": lambda x, theta: theta[0] * x, "square": lambda x, theta: theta[0] * x**2}
+        >>> problems = {name: oc.Problem(x, y, f, slope, noise_cov=0.01) for name, f in shapes.items()}
+        >>> len(oc.compare_simulators(problems, draws=50, chains=2, seed=1, progress=False).figure().axes)
+        2
+        """
         from .figures import distances_figure
 
         return distances_figure(self.distances, self.squared)
@@ -135,30 +234,28 @@ def compare_simulators(
         Name -> problem. They must have the same field data, domain, noise and loss weight.
     method
         A joint projection: ``"gp"``, ``"bart"`` or an ``oc.methods.Joint``.
-    draws, chains, warmup, seed
+    draws, chains, warmup, seed, progress
         As for ``oc.calibrate``; the draws of y_R are ``draws`` times ``chains`` for each simulator.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> from scipy import stats
+    >>> x = np.linspace(0, 1, 30)
+    >>> y, slope = x + 0.1 * x**2, {"a": stats.norm(0, 10)}
+    >>> shapes = {"line": lambda x, theta: theta[0] * x, "square": lambda x, theta: theta[0] * x**2}
+    >>> problems = {name: oc.Problem(x, y, f, slope, noise_cov=0.01) for name, f in shapes.items()}
+    >>> compared = oc.compare_simulators(problems, draws=50, chains=2, seed=1, progress=False)
+    >>> compared.probability("line", "square") > 0.9
+    True
     """
     _check(problems)
     chosen = method_for(next(iter(problems.values())), method)
     if not isinstance(chosen, Joint):
         raise InputError(f'method={method!r}: simulators are compared by the joint projection, "gp" for instance')
     check_lengths(draws, chains, warmup, seed)
-    sequence = np.random.SeedSequence(seed)
-    reals, spreads = [], {}
     with one_blas_thread(), progress_shown(progress):
-        for (name, problem), own in zip(problems.items(), sequence.spawn(len(problems)), strict=True):
-            plan = Plan(int(draws), int(warmup), [np.random.default_rng(one) for one in own.spawn(chains)])
-            problem = problem.merged if chosen.merges else problem
-            linear = Linear.of(problem)
-            flat = linear._replace(pull=0 * linear.pull, precision=0 * linear.precision)
-            regressed = chosen.regressed(problem, plan, flat)
-            reals.append(problem.whiten(problem.fit_at_nodes) + regressed.at_nodes)
-            spreads[name] = regressed.moved.std(axis=0)
-        real = np.concatenate(reals)
-        found = {
-            name: chosen.projected(problem, real, spreads[name])
-            for name, problem in progress_bar(list(problems.items()), "projection")
-        }
+        found = _projected(problems, chosen, (int(draws), chains, int(warmup)), np.random.SeedSequence(seed))
     first = next(iter(problems.values()))
     return SimulatorComparison(
         {name: one.loss for name, one in found.items()},
@@ -166,6 +263,30 @@ def compare_simulators(
         float(np.trace(first.metric)),
         chosen.describe()["loss"] == "squared",
     )
+
+
+def _projected(
+    problems: Mapping[str, Problem],
+    chosen: Joint,
+    lengths: tuple[int, int, int],
+    sequence: np.random.SeedSequence,
+) -> dict[str, Closest]:
+    """Draws of the real process from all regressions, projected on each simulator."""
+    draws, chains, warmup = lengths
+    reals, spreads = [], {}
+    for (name, problem), own in zip(problems.items(), sequence.spawn(len(problems)), strict=True):
+        plan = Plan(draws, warmup, [np.random.default_rng(one) for one in own.spawn(chains)])
+        problem = problem.merged if chosen.merges else problem
+        linear = Linear.of(problem)
+        flat = linear._replace(pull=0 * linear.pull, precision=0 * linear.precision)
+        regressed = chosen.regressed(problem, plan, flat)
+        reals.append(problem.whiten(problem.fit_at_nodes) + regressed.at_nodes)
+        spreads[name] = regressed.moved.std(axis=0)
+    real = np.concatenate(reals)
+    return {
+        name: chosen.projected(problem, real, spreads[name])
+        for name, problem in progress_bar(list(problems.items()), "projection")
+    }
 
 
 def _check(problems: Mapping[str, Problem]) -> None:

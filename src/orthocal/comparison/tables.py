@@ -35,34 +35,113 @@ class Compared:
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
+        """Names of the parameters.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> oc.compare(problem, ["none"], folds=0, draws=20, chains=2, seed=1, progress=False).parameter_names
+        ('theta',)
+        """
         return self._first.parameter_names
 
     @property
     def outcome_names(self) -> tuple[str, ...]:
+        """Names of the outcomes.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> oc.compare(problem, ["none"], folds=0, draws=20, chains=2, seed=1, progress=False).outcome_names
+        ('y',)
+        """
         return self._first.outcome_names
 
     @property
     def scored_names(self) -> tuple[str, ...]:
-        """The rows of the scores: the outcomes, or all outputs without inputs together, because each is one number."""
+        """The rows of the scores: the outcomes, or all outputs without inputs together, because each is one number.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> oc.compare(problem, ["none"], folds=0, draws=20, chains=2, seed=1, progress=False).scored_names
+        ('y',)
+        """
         return ("all outputs, in noise sds",) if self._first.record.without_inputs else self.outcome_names
 
     @property
     def own_groups(self) -> str | None:
-        """Name of the problem's own groups, or None."""
+        """Name of the problem's own groups, or None.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> x, y = model1.simulate(np.random.default_rng(1), 20)
+        >>> problem = model1.problem(x, y, groups=np.repeat(["a", "b"], 10))
+        >>> oc.compare(problem, ["none"], folds=0, draws=20, chains=2, seed=1, progress=False).own_groups
+        'group'
+        """
         groups = self._first.record.groups
         return None if groups is None else groups.name
 
     @property
     def kinds(self) -> dict[str, str]:
-        """Label -> family of the method, ``"projected"`` or ``"ko"`` for instance."""
+        """Label -> family of the method, ``"projected"`` or ``"ko"`` for instance.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> oc.compare(problem, {"free": "none"}, folds=0, draws=20, chains=2, seed=1, progress=False).kinds
+        {'free': 'none'}
+        """
         return {name: str(method.describe().get("kind")) for name, method in self.methods.items()}
 
     def family(self, name: str) -> type[ListedMethod] | None:
-        """The family of a method by its label; None for one of the user's own."""
+        """The family of a method by its label; None for one of the user's own.
+
+        Parameters
+        ----------
+        name
+            The label.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> compared = oc.compare(problem, ["none"], folds=0, draws=20, chains=2, seed=1, progress=False)
+        >>> compared.family("none") is oc.methods.NoBias
+        True
+        """
         return KINDS.get(self.kinds[name])
 
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
-        """One row a parameter and method, as ``Posterior.summary``."""
+        """One row a parameter and method, as ``Posterior.summary``.
+
+        Parameters
+        ----------
+        interval
+            Probability of the intervals.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+        >>> compared = oc.compare(problem, ["gp", "none"], folds=0, draws=100, chains=2, seed=1, progress=False)
+        >>> sd = compared.summary()["sd"]
+        >>> bool(sd["theta", "gp"] > sd["theta", "none"])
+        True
+        """
         if interval == 0.95:
             return self._summary.copy()
         return _by_parameter({name: one.summary(interval) for name, one in self.posteriors.items()})
@@ -76,6 +155,16 @@ class Compared:
         independent, or over groups where these were held out. ``crps_gap`` is the distance from the best method's
         CRPS, and ``gap_se`` its standard error from the differences cell by cell: it tells methods apart much better
         than the errors of the scores themselves.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+        >>> compared = oc.compare(problem, ["gp", "none"], folds=2, draws=50, chains=2, seed=1, progress=False)
+        >>> rmse = compared.scores()["rmse"]
+        >>> bool(rmse["gp", "y"] < rmse["none", "y"])
+        True
         """
         return self._scores.copy()
 
@@ -84,14 +173,32 @@ class Compared:
 
         ``p_loo`` is the effective number of parameters, ``high_k`` the number of ``rows`` with a Pareto k above 0.7:
         if there are any, do not trust the line. For the projected methods it is an approximation in any case.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+        >>> compared = oc.compare(problem, ["gp", "none"], folds=0, draws=100, chains=2, seed=1, progress=False)
+        >>> elpd = compared.loo()["elpd_loo"]
+        >>> bool(elpd["gp"] > elpd["none"])
+        True
         """
         return self._loo.copy()
 
     def times(self) -> pd.DataFrame:
-        """One row a method: seconds, CPU seconds, simulator calls, effective draws (the fewest of a parameter), these a
-        second.
+        """One row a method: seconds, CPU seconds, simulator calls, effective draws, and these a second.
 
-        Of the fit to all data. What the methods share is in ``preparation``.
+        Of the fit to all data; draws of the parameter with the fewest. What the methods share is in ``preparation``.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> compared = oc.compare(problem, ["none"], folds=0, draws=20, chains=2, seed=1, progress=False)
+        >>> list(compared.times().columns)
+        ['seconds', 'cpu_seconds', 'simulator_calls', 'ess', 'ess_per_second']
         """
         rows = {}
         for name, posterior in self.posteriors.items():

@@ -32,7 +32,7 @@ UNIT = re.compile(r"^(?P<stem>.*\S)\s*[\[(](?P<unit>[^\[\]()]*)[\])]$")
 
 
 class Experiments:
-    """Several problems that share parameters.
+    """Several problems that share parameters: y_e = f_e(., theta_e) + b_e + noise_e for each experiment e.
 
     Parameters
     ----------
@@ -45,6 +45,22 @@ class Experiments:
     weights
         How much each experiment counts in what theta means: None counts all alike, in units of their noise; ``"data"``
         counts observations; or name -> weight. The likelihood has every observation in any case.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> from scipy import stats
+    >>> x = np.linspace(0, 1, 20)
+    >>> def line(x, theta):
+    ...     return theta[0] * x + theta[1]
+    >>> priors = {"slope": stats.norm(0, 10), "offset": stats.norm(0, 10)}
+    >>> rigs = {f"rig {k}": oc.Problem(x, 2 * x + k, line, priors, noise_cov=0.01) for k in (1, 2)}
+    >>> experiments = oc.Experiments(rigs, private=["offset"])
+    >>> experiments.parameters.names
+    ('slope', 'offset[rig 1]', 'offset[rig 2]')
+    >>> posterior = oc.calibrate(experiments, draws=50, chains=2, seed=1, progress=False)
+    >>> posterior.summary()["mean"].round(0).tolist()
+    [2.0, 1.0, 2.0]
     """
 
     def __init__(
@@ -75,7 +91,21 @@ class Experiments:
         return self.problems[name]
 
     def without(self, names: Sequence[str]) -> Experiments:
-        """The other experiments, with what was chosen for these."""
+        """The other experiments, with what was chosen for these.
+
+        Parameters
+        ----------
+        names
+            Of the experiments that are left out.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> oc.Experiments({"first": problem, "second": problem, "third": problem}).without(["second"]).names
+        ('first', 'third')
+        """
         left = {name: problem for name, problem in self.problems.items() if name not in names}
         there = {name for problem in left.values() for name in problem.parameters.names}
         private = {name: one for name, one in self.private.items() if name in there}
@@ -87,38 +117,112 @@ class Experiments:
         return Experiments(left, private, {name: weights[name] for name in left})
 
     def theta_of(self, name: str, theta: Array) -> Array:
-        """theta (..., P) of all as that of one experiment, (..., p)."""
+        """theta (..., P) of all as that of one experiment, (..., p).
+
+        Parameters
+        ----------
+        name
+            Of the experiment.
+        theta
+            In the order of ``parameters.names``.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> experiments = oc.Experiments({"first": problem, "second": problem}, private=["theta"])
+        >>> experiments.theta_of("second", np.array([3.0, 4.0]))
+        array([4.])
+        """
         return np.asarray(theta[..., self.columns[name]])
 
     @cached_property
     def stacked(self) -> Stacked:
-        """All experiments as one problem, cell by cell, in units of the noise."""
+        """All experiments as one problem, cell by cell, in units of the noise.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> oc.Experiments({"first": problem, "second": problem}).stacked.problem.data.n
+        40
+        """
         return stacked_problem(self.problems, self.columns, self.parameters, self.weights)
 
     @property
     def together(self) -> Problem:
-        """The problem whose best fit is that of all experiments."""
+        """The problem whose best fit is that of all experiments.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> oc.Experiments({"first": problem, "second": problem}).together.parameters.names
+        ('theta',)
+        """
         return self.stacked.problem
 
     @property
     def theta_tilde(self) -> Array:
-        """The best fit of all, (P,)."""
+        """The best fit of all, (P,).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> both = oc.Experiments({"first": problem, "second": problem})
+        >>> np.allclose(both.theta_tilde, problem.theta_tilde, atol=1e-3)
+        True
+        """
         return self.together.theta_tilde
 
     @property
     def minima(self) -> tuple[Any, ...]:
-        """The minima of n loss / noise - 2 log pi for all experiments, best first."""
+        """The minima of n loss / noise - 2 log pi for all experiments, best first.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> len(oc.Experiments({"first": problem, "second": problem}).minima)
+        1
+        """
         return self.together.minima
 
     @cached_property
     def linearised(self) -> dict[str, Problem]:
-        """Each problem with the best fit of all in place of its own."""
+        """Each problem with the best fit of all in place of its own.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> rng = np.random.default_rng(1)
+        >>> first, second = (model1.problem(*model1.simulate(rng, 20)) for _ in range(2))
+        >>> both = oc.Experiments({"first": first, "second": second})
+        >>> np.array_equal(both.linearised["first"].theta_tilde, both.theta_tilde)
+        True
+        """
         tilde = self.theta_tilde
         return {name: linearised_at(one, self.theta_of(name, tilde)) for name, one in self.problems.items()}
 
     @property
     def shared(self) -> tuple[str, ...]:
-        """Names of the parameters that are one for all experiments that have them."""
+        """Names of the parameters that are one for all experiments that have them.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> part = oc.examples.MODEL2_PART
+        >>> problem = part.problem(*part.simulate(np.random.default_rng(1), 20))
+        >>> oc.Experiments({"first": problem, "second": problem}, private=["theta2"]).shared
+        ('theta1',)
+        """
         return tuple(name for name in self._appearing() if name not in self.private)
 
     def _appearing(self) -> tuple[str, ...]:

@@ -29,6 +29,20 @@ class Pooled:
     sd
         The prior of tau, on positive numbers; None takes a half-normal whose scale is the spread of the parameter's own
         prior.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> from scipy import stats
+    >>> x = np.linspace(0, 1, 20)
+    >>> slope = {"slope": stats.norm(0, 10)}
+    >>> def line(x, theta):
+    ...     return theta[0] * x
+    >>> rigs = {f"rig {k}": oc.Problem(x, k * x, line, slope, noise_cov=0.01) for k in (1, 2, 3)}
+    >>> experiments = oc.Experiments(rigs, private={"slope": oc.Pooled(sd=stats.halfnorm(scale=2))})
+    >>> posterior = oc.calibrate(experiments, draws=50, chains=2, seed=1, progress=False)
+    >>> [name for name in posterior.data["posterior"].data_vars if "mu" in name or "tau" in name]
+    ['mu[slope]', 'tau[slope]']
     """
 
     mean: Distribution | None = None
@@ -42,7 +56,23 @@ class Pooled:
             raise InputError(f"sd of oc.Pooled has the support {self.sd.support()}: a standard deviation is positive")
 
     def priors(self, name: str, own: Distribution) -> tuple[Distribution, Distribution]:
-        """Those of mu and tau, for a parameter with its ``own`` prior."""
+        """Those of mu and tau, for a parameter with its ``own`` prior.
+
+        Parameters
+        ----------
+        name
+            Of the parameter.
+        own
+            Its prior.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> from scipy import stats
+        >>> mean, sd = oc.Pooled().priors("slope", stats.norm(0, 10))
+        >>> float(mean.std()), float(sd.support()[0])
+        (10.0, 0.0)
+        """
         spread = float(SinglePrior(name, own).spread[0])
         return self.mean or own, self.sd or stats.halfnorm(scale=spread)
 
