@@ -135,7 +135,15 @@ class Example:
 
     @property
     def noise_cov(self) -> Array | str:
-        """Sigma_F, (q, q); ``"estimate"`` where it is not known."""
+        """Sigma_F, (q, q); ``"estimate"`` where it is not known.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.examples.TWO_OUTCOMES.noise_cov.round(3)
+        array([[0.04 , 0.012],
+               [0.012, 0.04 ]])
+        """
         return "estimate" if self.noise_sd is None else self._covariance(self.noise_sd)
 
     def _covariance(self, sd: float) -> Array:
@@ -143,7 +151,15 @@ class Example:
 
     @cached_property
     def data(self) -> tuple[Array, Array]:
-        """The measured field data: x (n, d) and y, (n,) or (n, q)."""
+        """The measured field data: x (n, d) and y, (n,) or (n, q).
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> x, y = oc.examples.BALL_DROP.data
+        >>> x.shape, y.shape
+        ((63, 1), (63,))
+        """
         if self.file is None:
             raise InputError(f"{self.name} has no measured field data: take simulate(rng)")
         with (files(__package__) / "data" / self.file).open(encoding="utf-8") as table:
@@ -151,7 +167,22 @@ class Example:
         return values[:, : self.d], values[:, self.d] if self.q == 1 else values[:, self.d :]
 
     def simulate(self, rng: np.random.Generator, n: int | None = None) -> tuple[Array, Array]:
-        """Field data from the truth: points x (n, d) and noisy outcomes y, (n,) or (n, q)."""
+        """Field data from the truth: points x (n, d) and noisy outcomes y, (n,) or (n, q).
+
+        Parameters
+        ----------
+        rng
+            Of points and noise.
+        n
+            Number of points; default: the example's.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> x, y = oc.examples.MODEL3.simulate(np.random.default_rng(1), 30)
+        >>> x.shape, y.shape
+        ((30, 5), (30,))
+        """
         if self.truth is None or self.noise_sd is None or self.box is None:
             raise InputError(f"{self.name} has no known truth: take its measured field data, x, y = example.data")
         n = self.n if n is None else n
@@ -162,7 +193,20 @@ class Example:
         return x, truth + noise.reshape(truth.shape)
 
     def field_data(self, seed: int | None = None) -> tuple[Array, Array]:
-        """Simulated field data of a seed; without one the measured ones, or those of seed 1 where there are none."""
+        """Simulated field data of a seed; without one the measured ones, or those of seed 1 where there are none.
+
+        Parameters
+        ----------
+        seed
+            Of points and noise.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> first, again = (oc.examples.MODEL1.field_data(seed=3)[1] for _ in range(2))
+        >>> np.array_equal(first, again)
+        True
+        """
         if seed is None and self.file is not None:
             return self.data
         return self.simulate(np.random.default_rng(SEED if seed is None else seed))

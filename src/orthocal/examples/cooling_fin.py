@@ -16,7 +16,21 @@ def _fin(x: Array, theta: Array) -> Array:
 
 
 def fin_truth(x: Array, bias: float) -> Array:
-    """The real fin's temperature."""
+    """The real fin's temperature.
+
+    Parameters
+    ----------
+    x
+        Places along the fin, (m, 1).
+    bias
+        Its size, in degrees.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> oc.examples.fin_truth(np.array([[0.0], [1.0]]), bias=4.0).round(0)
+    array([100.,  34.])
+    """
     u = x[:, 0]
     return _fin(x, np.array([2.4**2, 80.0])) + bias * u * (1 - u) * (1.2 - 2 * u)
 

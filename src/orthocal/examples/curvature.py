@@ -29,6 +29,13 @@ def curved(size: float) -> Example:
     """f = a t + e t^2 / 2 with a, e orthonormal, and y_R = size e: a curved simulator beside a large bias.
 
     theta* = 0, and least squares has the standard deviation noise / sqrt(n) / (1 - size).
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> example = oc.examples.curved(0.5)
+    >>> example.theta_star, example.n
+    ((0.0,), 200)
     """
     return Example(
         name=f"curved-{size:g}".replace("--", "-minus-"),

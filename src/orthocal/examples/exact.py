@@ -19,17 +19,48 @@ from ..arrays import Array
 
 
 class ExactPosterior(NamedTuple):
-    """The Gaussian law of theta: mean (p,) and covariance (p, p)."""
+    """The Gaussian law of theta: mean (p,) and covariance (p, p).
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> law = oc.examples.ExactPosterior(np.array([1.0, 2.0]), np.diag([0.04, 0.25]))
+    >>> law.sd
+    array([0.2, 0.5])
+    """
 
     mean: Array
     cov: Array
 
     @property
     def sd(self) -> Array:
+        """Standard deviations, (p,).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> oc.examples.ExactPosterior(np.array([1.0, 2.0]), np.diag([0.04, 0.25])).sd
+        array([0.2, 0.5])
+        """
         return np.sqrt(np.diag(self.cov))
 
     def draws(self, rng: np.random.Generator, count: int) -> Array:
-        """Independent reference draws of theta, (count, p)."""
+        """Independent reference draws of theta, (count, p).
+
+        Parameters
+        ----------
+        rng
+            Of the draws.
+        count
+            Their number.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> law = oc.examples.ExactPosterior(np.array([1.0, 2.0]), np.diag([0.04, 0.25]))
+        >>> law.draws(np.random.default_rng(1), 100).shape
+        (100, 2)
+        """
         return rng.multivariate_normal(self.mean, self.cov, size=count)
 
 
