@@ -87,7 +87,7 @@ class Predictions(Plots):
         if scale not in ("native", "transformed"):
             raise InputError(f'scale={scale!r}: give "native", the outcome\'s own, or "transformed"')
         native = scale == "native"
-        inputs = None if x_new is None else new_inputs(x_new, self.input_names, self.record.labels)
+        inputs = None if x_new is None else new_inputs(x_new, self.record.input_names, self.record.labels)
         if inputs is None:
             some = self.record.kept
             return prediction_at_data(self.record, some[self._kept(draws, len(some))], self.generator(seed), native)
