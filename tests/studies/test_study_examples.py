@@ -12,7 +12,7 @@ from orthocal.cli import app
 from orthocal.studies.base import MEASURED
 from orthocal.studies.example_run import run_examples
 from orthocal.studies.example_studies import METHODS, example_study
-from orthocal.studies.example_tables import coverage_grid, example_figures, measured_grid, simulated_grid
+from orthocal.studies.example_tables import coverage_grid, example_figures, found_grid, measured_grid, simulated_grid
 from orthocal.studies.registry import study_by_name
 from orthocal.studies.replicate import ParameterRow, Row, Task, data_set, failed_row, run_task
 from orthocal.studies.results import FILE, Results
@@ -75,7 +75,7 @@ def test_the_tables():
     assert pd.isna(ko["measured_mean"])
     assert none["failed"] == 1
     # none of three is too few, three of three is not
-    assert coverage_grid(table).rows == [["bayarri", "1.00 · 2", "0.00 ↓ · 2", "failed"]]
+    assert coverage_grid(table).rows == [["bayarri", "1.00 · 2.0", "0.00 ↓ · 2.0", "failed"]]
     cells = simulated_grid(study, table).rows[0]
     assert cells == ["u", "0.640594", "gp", "0.70", "0.05", "0.10", "1.00", "0.50", "1 of 3", "noise 1"]
     measured = measured_grid([study], table).rows
@@ -87,7 +87,9 @@ def test_published_figures_stand_beside():
     table = example_figures(study, [row(study, "gp", MEASURED, ["mixing"])])
     grid = measured_grid([study], table)
     assert grid.rows[2][:3] == ["chaboche", "gamma", "7.78 ± 0.78 (OpenTURNS, Gaussian linear calibration)"]
-    assert grid.rows[2][3] == "0.60 ± 0.10 (mixing)"
+    assert grid.rows[2][3] == "0.60 ± 0.10 !"
+    assert grid.rows[0][2].startswith("(7.485 ± 0.053)e8 (OpenTURNS")
+    assert found_grid(table).rows == [["chaboche", "mixing"]]
     assert coverage_grid(table).rows == []
 
 

@@ -16,7 +16,7 @@ from ..files import whole_file
 from ..pages.page import rendered
 from ..pages.tables import Grid
 from .base import Study
-from .example_tables import coverage_grid, example_figures, measured_grid, simulated_grid
+from .example_tables import coverage_grid, example_figures, found_grid, measured_grid, simulated_grid
 from .pages import duration
 from .results import Results, Settings
 from .tables import markdown_table
@@ -43,7 +43,8 @@ def write_example_pages(studies: Sequence[Study], results: Results, folder: Path
     tables = {study.model.name: example_figures(study, results.rows(study.name)) for study in studies}
     shown = [study for study in studies if not tables[study.model.name].empty]
     table = pd.concat([tables[study.model.name] for study in shown])
-    overviews = [grid for grid in (coverage_grid(table), measured_grid(shown, table)) if grid.rows]
+    grids = (coverage_grid(table), measured_grid(shown, table), found_grid(table))
+    overviews = [grid for grid in grids if grid.rows]
     sections = [
         _Section(study.model, _star(study.model), simulated_grid(study, tables[study.model.name]))
         for study in shown
@@ -98,7 +99,7 @@ def _markdown(overviews: list[Grid], sections: list[_Section], settings: list[tu
     facts = "; ".join(f"{name}: {value}" for name, value in settings)
     parts = [f"# {TITLE}", f"{facts}."]
     for grid in overviews:
-        parts += [f"## {grid.title}", grid.caption, markdown_table(grid.header, grid.rows)]
+        parts += [f"## {grid.title}", *([grid.caption] if grid.caption else []), markdown_table(grid.header, grid.rows)]
     parts += ["## Every problem", _MEANING]
     for example, star, grid in sections:
         parts += [

@@ -103,7 +103,10 @@ def _overview(own: pd.DataFrame) -> str:
     if own.empty:
         return "failed"
     worst = own.sort_values("coverage").iloc[0]
-    return f"{worst['coverage']:.2f}{' ↓' if too_low(worst) else ''} · {worst['sd'] / worst['scatter']:.2g}"
+    ratio = worst["sd"] / worst["scatter"]
+    # of one data set there is no scatter
+    width = NONE if np.isnan(ratio) else f"{ratio:.{0 if ratio > 9.5 else 1}f}"
+    return f"{worst['coverage']:.2f}{' ↓' if too_low(worst) else ''} · {width}"
 
 
 SIMULATED = ["parameter", "theta*", "method", "mean", "scatter", "mean sd", "coverage", "CPU s", "problems in", "which"]
@@ -144,15 +147,33 @@ def measured_grid(studies: Sequence[Study], table: pd.DataFrame) -> Grid:
             cells = {row["method"]: _measured_cell(row) for _, row in own.iterrows()}
             others = _others(study, str(parameter))
             rows.append([study.model.name, str(parameter), others, *(cells.get(method, NONE) for method in methods)])
-    caption = "Posterior mean ± sd; in brackets what check() calls a problem."
+    caption = "Posterior mean ± sd. !: check() finds a problem, which the next table names."
     return Grid("Measured field data", caption, ["problem", "parameter", "others", *methods], rows, 3)
 
 
 def _measured_cell(row: pd.Series) -> str:
     if pd.isna(row["measured_mean"]):
         return f"failed: {row['measured_error']}" if row["measured_error"] else NONE
-    said = with_error(row["measured_mean"], row["measured_sd"], 2)
-    return said + (f" ({row['measured_problems']})" if row["measured_problems"] else "")
+    said = _estimate(row["measured_mean"], row["measured_sd"])
+    return f"{said} !" if row["measured_problems"] else said
+
+
+def _estimate(value: float, sd: float) -> str:
+    """0.642 ± 0.022, and (7.485 ± 0.053)e8 where the number is long."""
+    if abs(value) < 1e6:
+        return with_error(value, sd, 2)
+    power = int(np.floor(np.log10(abs(value))))
+    return f"({with_error(value / 10.0**power, sd / 10.0**power, 2)})e{power}"
+
+
+def found_grid(table: pd.DataFrame) -> Grid:
+    """Measured field data: what ``check()`` calls a problem."""
+    methods = list(dict.fromkeys(table["method"]))
+    rows = []
+    for example, part in table[table["measured_problems"] != ""].groupby("example", sort=False):
+        cells = dict(zip(part["method"], part["measured_problems"], strict=True))
+        rows.append([str(example), *(cells.get(method, NONE) for method in methods)])
+    return Grid("Problems that check() finds there", "", ["problem", *methods], rows, 1)
 
 
 def _others(study: Study, parameter: str) -> str:
@@ -164,5 +185,5 @@ def _others(study: Study, parameter: str) -> str:
     for one in study.model.published:
         if parameter in one.values:
             value, sd = one.values[parameter]
-            texts.append(f"{f'{value:.4g}' if sd is None else with_error(value, sd, 2)} ({one.source})")
+            texts.append(f"{f'{value:.4g}' if sd is None else _estimate(value, sd)} ({one.source})")
     return "; ".join(texts) or NONE
