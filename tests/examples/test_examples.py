@@ -216,3 +216,18 @@ def test_the_noise_has_its_covariance():
     np.testing.assert_allclose(
         np.cov(y - TWO_OUTCOMES.truth(x), rowvar=False), [[0.04, 0.012], [0.012, 0.04]], rtol=0.06
     )
+
+
+def test_the_page_has_every_example_with_its_answer():
+    page = Path(__file__).parents[2] / "docs" / "examples.md"
+    if not page.exists():
+        pytest.skip("an installed package has no pages")
+    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    cut = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    rows = {name: cells for cells in cut for name in cells[0].split(", ")}
+    for example in ALL:
+        cells = rows.pop(f"`{example.name}`")
+        if example.theta_star:
+            # to the digits that stand there
+            np.testing.assert_allclose([float(cell) for cell in cells[2].split(", ")], example.theta_star, 1e-6, 1e-6)
+        assert cells[3] == ", ".join(example.tags)

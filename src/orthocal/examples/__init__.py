@@ -31,3 +31,16 @@ from .ball_drop import BALL_DROP as BALL_DROP
 from .chaboche import CHABOCHE as CHABOCHE
 from .population import POPULATION as POPULATION
 from .common_cold import COMMON_COLD as COMMON_COLD
+
+#: what the reference shows; the problems themselves are got by name
+__all__ = [
+    "ExactPosterior",
+    "Example",
+    "Published",
+    "all",
+    "curved",
+    "get",
+    "listed",
+    "names",
+    "saturation",
+]

@@ -25,7 +25,7 @@ FRIEDMAN = listed(
     Example(
         name="friedman",
         title="Friedman, from 60 runs",
-        words="A simulator that is right, of five parameters, known from so few runs that the emulator's error counts.",
+        words="A simulator that is right, of five parameters, known from a table of 60 runs.",
         d=2,
         truth=lambda x: _friedman(x, np.array(_STAR)),
         simulator=_friedman,

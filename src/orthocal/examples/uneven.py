@@ -17,6 +17,8 @@ def _saturation(x: Array, theta: Array) -> Array:
 def saturation(a: float, b: float) -> Example:
     """A saturating simulator beside a bias of five noise sds, at points from Beta(a, b), which are uneven.
 
+        f = t1 (1 - exp(-x / t2)),  y_R = f(., 5, 0.3) + 2.2 exp(-((x - .35) / .25)^2) - 1.2 tanh(2.5 x)
+
     Parameters
     ----------
     a, b
