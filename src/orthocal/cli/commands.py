@@ -33,6 +33,7 @@ from .predictions import predict
 from .prints import Prints, prints_left_out
 from .results import calibrated, result_names, show_fit, write_fit
 from .serving import serve
+from .starting import init
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +45,7 @@ app = typer.Typer(
     help="Bayesian calibration of computer models whose bias is unknown.",
 )
 
+app.command()(init)
 app.command()(simulate)
 app.command()(emulate)
 app.command()(serve)

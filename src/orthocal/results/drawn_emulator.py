@@ -40,15 +40,24 @@ class DrawnEmulator(NamedTuple):
         return np.asarray(models + np.einsum("xqp,sp->sxq", shifts.tilts(errors), _merged(tilt)[rows]))
 
     def require_same(self) -> None:
-        """The model of the first draw at the data is known."""
+        """The model of the first draw at the data is known.
+
+        It was computed there, or there and at the nodes together: an emulator that knows its runs' own points exactly
+        interpolates between them where some of the points are others.
+        """
         record = self.record
-        first = record.kept[:1]
-        away = self._of_rows(record.x, first)[0] - record.at_data("model", first)[0, 0]
-        if not np.abs(away @ record.constant("whitener").T).max(initial=0.0) < ROUNDING:
+        n, together = len(record.x), np.vstack([record.constant("nodes"), record.x])
+        if not any(self._away(x, n) < ROUNDING for x in (record.x, together)):
             raise InputError(
                 "this is not the emulator that the posterior was made with: its draws differ at the data; give the one "
                 "that was fitted to the same runs, with the same settings"
             )
+
+    def _away(self, x: Array, n: int) -> float:
+        """How far its model at the last n points of x is from that of the run, in noise sds."""
+        first = self.record.kept[:1]
+        away = self._of_rows(x, first)[0, len(x) - n :] - self.record.at_data("model", first)[0, 0]
+        return float(np.abs(away @ self.record.constant("whitener").T).max(initial=0.0))
 
 
 def drawn_emulator(record: Record, simulator: BoundSimulator) -> DrawnEmulator:
