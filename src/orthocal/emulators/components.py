@@ -13,6 +13,7 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, IntArray, repeated_rows
 from ..errors import InputError, OrthocalWarning
+from ..problem.emulator import LeftOut
 from ..runs.table import RunTable
 from .base import FittedRegressor, LearnsComponents, Range, Regressor
 from .emulator import Emulator
@@ -130,6 +131,20 @@ class ComponentEmulator(Emulator):
             for scale, fitted, one in zip(self.scores, self._with_scatter, functions, strict=True)
         ]
         return np.stack(columns, axis=1)
+
+    def left_out(self, x: Array, theta: Array, count: int) -> LeftOut | None:
+        fitted = [one for one in self.fitted if isinstance(one, FittedGP)]
+        if len(fitted) < len(self.fitted):
+            return None
+        unit = self.unit.apply(theta)
+        near = np.argsort(np.sum((fitted[0].inputs - unit) ** 2, axis=1), kind="stable")[:count]
+        errors, variances = zip(*(one.left_out(near) for one in fitted), strict=True)
+        each = [scale.scale[:, None] * one.functions for scale, one in zip(self.scores, self.functions(x), strict=True)]
+        functions = np.zeros((sum(map(len, each)), len(x), len(each)))
+        start = 0
+        for k, own in enumerate(each):
+            functions[start : (start := start + len(own)), :, k] = own
+        return LeftOut(np.tensordot(np.hstack(errors), functions, 1), functions, np.hstack(variances))
 
     @cached_property
     def _score_vars(self) -> list[float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -35,6 +35,20 @@ class SideBySide:
         """Joint draws: the outcomes' errors are independent, as the emulators are."""
         seeds = [int(own.generate_state(1)[0]) for own in np.random.SeedSequence(seed).spawn(len(self.parts))]
         return _Draws([part.draws(count, own) for part, own in zip(self.parts, seeds, strict=True)], self.runs)
+
+    def left_out(self, x: Array, theta: Array, count: int) -> Any:
+        """What the emulators miss of the runs nearest to theta, learnt from the others, all outcomes together."""
+        each = [found for part in self.parts if (found := part.left_out(x, theta, count)) is not None]
+        if len(each) < len(self.parts):
+            return None
+        sizes = np.cumsum([0, *(len(found.functions) for found in each)])
+        functions = np.zeros((sizes[-1], len(x), len(each)))
+        for k, (found, start, end) in enumerate(zip(each, sizes[:-1], sizes[1:], strict=True)):
+            functions[start:end, :, k] = found.functions[:, :, 0]
+        errors = np.concatenate([found.errors for found in each], axis=2)
+        return each[0]._replace(
+            errors=errors, functions=functions, variances=np.hstack([found.variances for found in each])
+        )
 
     def outside(self, theta: Array) -> BoolArray:
         return self.parts[0].outside(theta)

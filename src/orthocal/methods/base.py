@@ -98,8 +98,9 @@ class RunNotes:
     impossible
         Share of the draws that were left out because the simulator is closest where theta is not allowed, or where it
         fails.
-    emulator_draws, emulator_seed
-        How many draws of the emulator stood for the simulator, and their seed.
+    emulator_draws, emulator_seed, emulator_stretch
+        How many draws of the emulator stood for the simulator, their seed, and how much farther from its mean they were
+        than its own.
     """
 
     inner_steps: int | None = None
@@ -115,6 +116,7 @@ class RunNotes:
     impossible: float = 0.0
     emulator_draws: int = 0
     emulator_seed: int = 0
+    emulator_stretch: float = 1.0
 
 
 @dataclass(frozen=True)

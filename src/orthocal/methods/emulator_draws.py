@@ -25,14 +25,21 @@ import numpy as np
 from ..arrays import Array, IntArray
 from ..errors import InputError
 from ..execution.keeping import kept_by
-from ..problem.emulator import DrawLike, emulator_with_draws
+from ..problem.emulator import DrawLike, WithDraws, emulator_with_draws
 from ..problem.problem import Problem
 from ..problem.simulator import BoundSimulator
 from ..progress import progress_bar
 from .base import Plan
 from .closest import Closest
 from .distance import domain_squares
+from .emulator_stretch import StretchedDraws, stretch
 from .regress import Linear, Regressed
+
+
+def stretched_draws(emulator: WithDraws, count: int, seed: int, factor: float) -> Sequence[DrawLike]:
+    """The emulator's draws, so much farther from its mean."""
+    draws = emulator.draws(count, seed)
+    return draws if factor == 1 else StretchedDraws(emulator, draws, factor)
 
 
 class EmulatorDraws(NamedTuple):
@@ -44,14 +51,17 @@ class EmulatorDraws(NamedTuple):
         Which of them is taken for each draw of y_R, (s,).
     bound
         What makes a simulator of one.
+    stretch
+        How much farther from the emulator they are than its own draws; see ``emulator_stretch.py``.
     """
 
     draws: Sequence[DrawLike]
     numbers: IntArray
     bound: Callable[[DrawLike], BoundSimulator]
+    stretch: float = 1.0
 
     @classmethod
-    def of(cls, problem: Problem, plan: Plan) -> EmulatorDraws | None:
+    def of(cls, problem: Problem, plan: Plan, linear: Linear) -> EmulatorDraws | None:
         """As a plan asks for them."""
         if not plan.emulator_draws:
             return None
@@ -64,7 +74,8 @@ class EmulatorDraws(NamedTuple):
         numbers = np.concatenate([(start + np.arange(plan.draws)) % count for start in first])
         data, support, flat_x = problem.data, problem.parameters.support, problem.simulator.flat_x
         bound = partial(BoundSimulator, support=support, q=data.q, flat_x=flat_x, transforms=data.transforms)
-        return cls(emulator.draws(count, plan.emulator_seed), numbers, bound)
+        factor = stretch(problem, linear)
+        return cls(stretched_draws(emulator, count, plan.emulator_seed, factor), numbers, bound, factor)
 
     def simulator(self, number: int) -> BoundSimulator:
         """A draw of the emulator, bound as the simulator was."""
@@ -143,7 +154,7 @@ class Emulated(NamedTuple):
     @classmethod
     def of(cls, problem: Problem, plan: Plan, linear: Linear) -> Emulated | None:
         """As a plan asks for them."""
-        draws = EmulatorDraws.of(problem, plan)
+        draws = EmulatorDraws.of(problem, plan, linear)
         if draws is None:
             return None
         errors = problem.whiten(draws.errors(problem.rule.nodes, problem.theta_tilde, problem.fit_at_nodes))

@@ -269,11 +269,11 @@ def _finished(
         nodes_drawn=True,
         drawn=Drawn.RESIDUAL,
         **noise,
-        notes=_notes(plan, regressed, weights),
+        notes=_notes(plan, regressed, weights, emulated),
     )
 
 
-def _notes(plan: Plan, regressed: Regressed, weights: Weights) -> RunNotes:
+def _notes(plan: Plan, regressed: Regressed, weights: Weights, emulated: Emulated | None) -> RunNotes:
     return RunNotes(
         bias=tuple(sampler.findings() for sampler in regressed.samplers),
         bias_nodes=None if regressed.integrated is None else regressed.integrated.nodes,
@@ -283,6 +283,7 @@ def _notes(plan: Plan, regressed: Regressed, weights: Weights) -> RunNotes:
         impossible=weights.impossible,
         emulator_draws=plan.emulator_draws,
         emulator_seed=plan.emulator_seed,
+        emulator_stretch=1.0 if emulated is None else emulated.draws.stretch,
     )
 
 

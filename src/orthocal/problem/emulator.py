@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from ..arrays import Array, BoolArray
 from ..errors import InputError
@@ -96,6 +96,30 @@ class WithDraws(EmulatorLike, Protocol):
 
     def draws(self, count: int, seed: int) -> Sequence[DrawLike]:
         """So many joint draws; the same seed gives the same."""
+
+
+class LeftOut(NamedTuple):
+    """What an emulator misses of some of its runs where it is learnt from the others.
+
+    Attributes
+    ----------
+    errors
+        At points x, (c, m, q).
+    functions, variances
+        The covariance that it expects of them: sum_r variances[i, r] functions[r] functions[r]', (r, m, q) and (c, r).
+    """
+
+    errors: Array
+    functions: Array
+    variances: Array
+
+
+@runtime_checkable
+class WithLeftOut(Protocol):
+    """An emulator that can be asked for its errors at its own runs."""
+
+    def left_out(self, x: Array, theta: Array, count: int) -> LeftOut | None:
+        """Of the ``count`` runs nearest to theta, at points x; None where they are not known."""
 
 
 def emulator_with_draws(simulator: object) -> WithDraws | None:

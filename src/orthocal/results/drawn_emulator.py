@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import Array, IntArray
 from ..errors import InputError
-from ..methods.emulator_draws import EmulatorDraws, Shifts
+from ..methods.emulator_draws import EmulatorDraws, Shifts, stretched_draws
 from ..problem.emulator import emulator_with_draws
 from ..problem.simulator import BoundSimulator
 from .record import Record
@@ -71,9 +71,9 @@ def drawn_emulator(record: Record, simulator: BoundSimulator) -> DrawnEmulator:
     flat_x, transforms = simulator.flat_x, record.transforms
     bound = partial(BoundSimulator, support=record.support, q=record.q, flat_x=flat_x, transforms=transforms)
     numbers = record.values("projection", "emulator_number").ravel().astype(np.intp)
-    found = DrawnEmulator(
-        record, simulator, EmulatorDraws(emulator.draws(notes.emulator_draws, notes.emulator_seed), numbers, bound)
-    )
+    stretch = notes.emulator_stretch
+    draws = stretched_draws(emulator, notes.emulator_draws, notes.emulator_seed, stretch)
+    found = DrawnEmulator(record, simulator, EmulatorDraws(draws, numbers, bound, stretch))
     found.require_same()
     return found
 

@@ -72,6 +72,11 @@ def _propagated(record: Record, notes: Notes) -> Iterator[Finding]:
     if notes.emulator_spread is not None and any(one != 1 for one in notes.emulator_spread):
         factors = ", ".join(f"{one:.2g}" for one in notes.emulator_spread)
         message += f" (the spread of its draws was multiplied by {factors}, as held-out runs ask for)"
+    if notes.emulator_stretch != 1:
+        message += (
+            f" (its draws are {notes.emulator_stretch:.2g} times as far from it as it says: by so much more it misses "
+            "its own runs when they are left out)"
+        )
     if most < SHARE_LIMITS[0]:
         yield Finding("fine", "emulator", message)
         return
