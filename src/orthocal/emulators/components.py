@@ -133,6 +133,7 @@ class ComponentEmulator(Emulator):
         return np.stack(columns, axis=1)
 
     def left_out(self, x: Array, theta: Array, count: int) -> LeftOut | None:
+        """What is missed of the ``count`` runs nearest to theta when each is left out; None but for processes."""
         fitted = [one for one in self.fitted if isinstance(one, FittedGP)]
         if len(fitted) < len(self.fitted):
             return None

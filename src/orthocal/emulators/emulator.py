@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array, BoolArray, as_columns, as_floats, repeated_rows
 from ..errors import InputError
-from ..problem.emulator import LeftOut
 from ..runs.table import RunTable
 from .base import Choice, Quick, Range, Regressor
 from .draw_spread import draw_spread, mixture
@@ -249,20 +248,6 @@ class Emulator:
     def _become(self, learnt: Emulator, fitted: list[FittedRegressor], rng: np.random.Generator) -> None:
         """Take these functions in the place of what ``learnt`` has, of which this is a copy."""
         raise NotImplementedError
-
-    def left_out(self, x: Array, theta: Array, count: int) -> LeftOut | None:
-        """What is missed of the ``count`` runs nearest to theta when each is left out; None where that is not known.
-
-        Examples
-        --------
-        >>> import numpy as np, orthocal as oc
-        >>> theta = np.linspace(0, 1, 7)[:, None]
-        >>> runs = oc.RunTable(theta, np.sin(3 * theta), [0.5], ["a"])
-        >>> found = oc.emulate(runs, "gp", progress=False).left_out(np.array([[0.5]]), np.array([0.4]), 3)
-        >>> found.errors.shape
-        (3, 1, 1)
-        """
-        return None
 
     def outside(self, theta: ArrayLike) -> BoolArray:
         """Which of theta (c, p) have no runs nearby: outside of their box, in a gap, or far from all of them.

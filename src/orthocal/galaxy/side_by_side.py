@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, Protocol, overload, runtime_checkable
 
 import numpy as np
 
 import orthocal as oc
 
 from ..arrays import Array, BoolArray
+
+
+@runtime_checkable
+class _KnowsItsErrors(Protocol):
+    """An emulator that can be asked for its errors at its own runs."""
+
+    def left_out(self, x: Array, theta: Array, count: int) -> Any: ...
 
 
 class SideBySide:
@@ -38,7 +45,8 @@ class SideBySide:
 
     def left_out(self, x: Array, theta: Array, count: int) -> Any:
         """What the emulators miss of the runs nearest to theta, learnt from the others, all outcomes together."""
-        each = [found for part in self.parts if (found := part.left_out(x, theta, count)) is not None]
+        asked = [part.left_out(x, theta, count) for part in self.parts if isinstance(part, _KnowsItsErrors)]
+        each = [found for found in asked if found is not None]
         if len(each) < len(self.parts):
             return None
         sizes = np.cumsum([0, *(len(found.functions) for found in each)])
