@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from copy import copy
 from functools import cached_property
+from inspect import getmembers_static
 from typing import NamedTuple
 
 import numpy as np
@@ -246,7 +247,7 @@ def _own_best(problem: Problem) -> Array:
 def linearised_at(problem: Problem, theta: Array) -> Problem:
     """The same problem with ``theta`` (p,) in place of its best fit."""
     part = copy(problem)
-    for name, kind in vars(Problem).items():
+    for name, kind in getmembers_static(Problem):
         if isinstance(kind, cached_property) and name not in LASTING:
             vars(part).pop(name, None)
     part.others_know = True
