@@ -35,6 +35,7 @@ if _TYPE_CHECKING:
     from .problem import Box as Box
     from .problem import CorrelatedNoise as CorrelatedNoise
     from .problem import GroupNoise as GroupNoise
+    from .problem import JointPrior as JointPrior
     from .problem import Labels as Labels
     from .problem import LowRankNoise as LowRankNoise
     from .problem import Points as Points
@@ -82,6 +83,7 @@ _PUBLIC = {
         "Box",
         "CorrelatedNoise",
         "GroupNoise",
+        "JointPrior",
         "Labels",
         "LowRankNoise",
         "Points",

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from orthocal.config.campaign_file import build_campaign, read_campaign_file
 from orthocal.config.priors import names_of, priors_of
@@ -81,3 +82,24 @@ def test_joint_priors_that_do_not_fit_are_refused(changed, words):
 def test_names_are_split_for_joint_priors_only():
     found = priors_of({"a, b": JOINT, "k[0,1]": {"distribution": "norm"}})
     assert names_of(found) == ["a", "b", "k[0,1]"]
+
+
+def test_new_distributions_of_scipy_by_their_names():
+    found = priors_of(
+        {
+            "a": {"distribution": "Normal", "mu": 1, "sigma": 2},
+            "b": {"distribution": "Normal", "mu": 1, "sigma": 2, "truncate": [0, float("inf")]},
+            "c": {"distribution": "Uniform", "a": -1, "b": 3},
+        }
+    )
+    half = stats.truncnorm(-0.5, np.inf, 1, 2)
+    for prior, twin in zip(found.values(), (stats.norm(1, 2), half, stats.uniform(-1, 4)), strict=True):
+        np.testing.assert_allclose(prior.ppf([0.1, 0.8]), twin.ppf([0.1, 0.8]))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"loc": 0, "scale": 1}, {"mu": "zero", "sigma": 1}, {"mu": 0, "sigma": 1, "truncate": 3}]
+)
+def test_new_distributions_that_cannot_be_made_are_refused(settings):
+    with pytest.raises(InputError, match="parameter 'a': Normal cannot be made"):
+        priors_of({"a": {"distribution": "Normal", **settings}})

@@ -27,7 +27,10 @@ MEAN = np.array([0.5, 0.2, -0.4])
 COV = block_diag([[0.25, -0.21], [-0.21, 0.36]], [[0.09]])
 PRIORS = {
     "independent": {name: stats.norm(MEAN[j], np.sqrt(COV[j, j])) for j, name in enumerate("abc")},
-    "joint": {("a", "b"): stats.multivariate_normal(MEAN[:2], COV[:2, :2]), "c": stats.norm(MEAN[2], 0.3)},
+    "joint": {
+        **oc.JointPrior(("a", "b"), stats.multivariate_normal(MEAN[:2], COV[:2, :2])),
+        "c": stats.Normal(mu=MEAN[2], sigma=0.3),
+    },
 }
 COVS = {"independent": np.diag(np.diag(COV)), "joint": COV}
 

@@ -9,11 +9,14 @@ import numpy as np
 from scipy import stats
 
 from ..errors import ConfigError, shortened
+from ..problem.given_priors import single_prior
 from ..problem.joint_prior import JointDistribution
 from ..problem.priors import Distribution
 
 #: parameter -> ``distribution`` and its arguments, as a file has them; "a, b" is the key of a joint prior
 Settings = Mapping[str, Mapping[str, Any]]
+#: what scipy's new continuous distributions have in common
+NEW = stats.Normal.__mro__[1]
 #: joint distributions, and the arguments that each must have
 JOINT: dict[str, tuple[str, ...]] = {"multivariate_normal": ("mean", "cov"), "multivariate_t": ("loc", "shape", "df")}
 
@@ -50,6 +53,8 @@ def _joint(names: str, arguments: dict[str, Any]) -> JointDistribution:
 def _prior(name: str, arguments: dict[str, Any]) -> Distribution:
     family = arguments.pop("distribution", None)
     found = getattr(stats, str(family), None)
+    if isinstance(found, type) and issubclass(found, NEW):
+        return _new(name, found, arguments)
     if not isinstance(found, stats.rv_continuous):
         raise ConfigError(
             f"parameter {name!r}: distribution {shortened(repr(family))} is not a continuous distribution of "
@@ -66,3 +71,19 @@ def _prior(name: str, arguments: dict[str, Any]) -> Distribution:
         raise ConfigError(f"parameter {name!r}: the values of its prior must be numbers")
     prior: Distribution = found(**arguments)
     return prior
+
+
+def _new(name: str, family: type[Any], arguments: dict[str, Any]) -> Distribution:
+    """One of scipy's new distributions, between the two ends of ``truncate``."""
+    ends = arguments.pop("truncate", None)
+    try:
+        prior = family(**{key: float(value) for key, value in arguments.items()})
+        if ends is not None:
+            lower, upper = (float(end) for end in ends)
+            prior = stats.truncate(prior, lb=lower, ub=upper)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"parameter {name!r}: {family.__name__} cannot be made of these values ({error}): write for instance "
+            '{ distribution = "Normal", mu = 0, sigma = 10, truncate = [0, inf] }'
+        ) from None
+    return single_prior(name, prior)

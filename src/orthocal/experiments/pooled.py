@@ -12,6 +12,7 @@ from scipy import stats
 
 from ..arrays import Array
 from ..errors import InputError
+from ..problem.given_priors import single_prior
 from ..problem.priors import Distribution, SinglePrior
 
 #: quantiles of the priors of mu and tau between which these are looked for
@@ -49,8 +50,13 @@ class Pooled:
     sd: Distribution | None = None
 
     def __post_init__(self) -> None:
-        for name, prior in (("mean", self.mean), ("sd", self.sd)):
-            if prior is not None and not isinstance(prior, Distribution):
+        for name in ("mean", "sd"):
+            prior = getattr(self, name)
+            if prior is None:
+                continue
+            prior = single_prior(name, prior)
+            object.__setattr__(self, name, prior)
+            if not isinstance(prior, Distribution):
                 raise InputError(f"{name}={prior!r} of oc.Pooled: give a frozen scipy.stats distribution")
         if self.sd is not None and not np.min(self.sd.support()) >= 0:
             raise InputError(f"sd of oc.Pooled has the support {self.sd.support()}: a standard deviation is positive")

@@ -2,6 +2,7 @@
 
 from .domain import Box as Box
 from .domain import Points as Points
+from .given_priors import JointPrior as JointPrior
 from .given_simulator import Simulator as Simulator
 from .label_domain import Labels as Labels
 from .noise_kinds import CorrelatedNoise as CorrelatedNoise

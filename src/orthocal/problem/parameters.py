@@ -12,6 +12,7 @@ from scipy.stats import qmc
 from ..arrays import Array, BoolArray
 from ..errors import InputError
 from .constraint import Constraint
+from .given_priors import several_prior, single_prior
 from .joint_prior import JointDistribution, joint_prior
 from .priors import Block, Distribution, SinglePrior
 
@@ -84,8 +85,11 @@ class Parameters:
     def __init__(self, priors: Priors, constraint: str | Callable[[Array], Any] | None = None) -> None:
         if not isinstance(priors, Mapping) or not priors:
             raise InputError('parameters must be a dictionary of name and prior: {"g": scipy.stats.norm(0, 10)}')
-        self.given = dict(priors)
         keys = [_checked_key(key) for key in priors]
+        self.given: dict[Any, Any] = {
+            given: several_prior(key, prior) if isinstance(given, tuple) else single_prior(key[0], prior)
+            for key, (given, prior) in zip(keys, priors.items(), strict=True)
+        }
         self.names = tuple(name for key in keys for name in key)
         self.variables = tuple(variable_name(name) for name in self.names)
         if len(set(self.variables)) != len(self.variables):
@@ -93,7 +97,7 @@ class Parameters:
         self._columns = [slice(start, end) for start, end in pairwise(accumulate(map(len, keys), initial=0))]
         self.blocks: list[Block] = [
             joint_prior(key, prior) if isinstance(given, tuple) else SinglePrior(key[0], cast(Distribution, prior))
-            for key, (given, prior) in zip(keys, priors.items(), strict=True)
+            for key, (given, prior) in zip(keys, self.given.items(), strict=True)
         ]
         self.lower, self.upper, self.median, self.spread = (
             np.concatenate([getattr(block, part) for block in self.blocks])

@@ -52,9 +52,10 @@ class Problem(Linearised):
         ``f(x, theta)`` that returns (m,) or (m, q), or an ``oc.Simulator`` with a chosen gradient. It is called
         with vectors if x is a vector. Without x it is ``f(theta)``, and returns (q,).
     parameters
-        Name -> frozen ``scipy.stats`` distribution, the priors of theta in native units. Several parameters with a
-        joint prior have the tuple of their names as the key, and an object with ``logpdf`` and ``rvs``, for instance
-        ``("a", "b"): stats.multivariate_normal(mean, cov)``.
+        Name -> continuous ``scipy.stats`` distribution, frozen or new (``stats.Normal(mu=0, sigma=1)``), or a
+        ``stats.gaussian_kde``: the priors of theta in native units. Several parameters with a joint prior have the
+        tuple of their names as the key, and an object with ``logpdf`` and ``rvs``, for instance
+        ``("a", "b"): stats.multivariate_normal(mean, cov)``; ``oc.JointPrior`` makes such an entry.
     domain
         ``oc.Box`` or ``oc.Points``: the measure P_x. Default: the smallest box around x. With categorical inputs a box
         is that of the numeric ones, and every label weighs the same; ``oc.Labels`` gives other weights.
