@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from scipy import stats
@@ -20,13 +20,21 @@ PLACES, BEYOND = 4001, 9.0
 TOGETHER = 2_000_000
 
 
+@runtime_checkable
+class WithInverse(Protocol):
+    """What scipy's new distributions have where the older ones have ``ppf``."""
+
+    def logpdf(self, x: Array | float, /) -> Any: ...
+
+    def icdf(self, p: Array | float, /) -> Any: ...
+
+    def support(self) -> tuple[Any, Any]: ...
+
+
 class NewDistribution:
-    """One of scipy's new distributions (``stats.Normal(mu=0, sigma=1)``, ``stats.truncate(...)``, ``stats.exp(...)``).
+    """One of the new ones: ``stats.Normal(mu=0, sigma=1)``, ``stats.truncate(...)``, ``stats.exp(...)``."""
 
-    They have ``icdf`` where the older ones have ``ppf``.
-    """
-
-    def __init__(self, given: Any) -> None:
+    def __init__(self, given: WithInverse) -> None:
         self.given = given
 
     def __repr__(self) -> str:
@@ -85,16 +93,17 @@ class JointKernelDensity:
         return self.given.resample(size, seed=random_state).T
 
 
-def single_prior(name: str, given: Any) -> Distribution:
+def single_prior(name: str, given: object) -> Distribution:
     """What a user gave for one parameter as what the methods look at."""
     if isinstance(given, stats.gaussian_kde):
         if given.d != 1:
             raise InputError(f"the prior of {name!r} is a gaussian_kde of {given.d} numbers: {_JOINTLY}")
         return KernelDensity(given)
-    if isinstance(given, type | Distribution) or not _is_new(given):
+    if isinstance(given, type | Distribution) or not isinstance(given, WithInverse):
         if isinstance(given, JointDistribution) and not isinstance(given, Distribution | type):
             raise InputError(f"the prior of {name!r} is {type(given).__name__}, of several numbers: {_JOINTLY}")
-        return given  # type: ignore[no-any-return]
+        # what is none is refused with the others
+        return cast(Distribution, given)
     if any(one.__name__ == "DiscreteDistribution" for one in type(given).__mro__):
         raise InputError(f"the prior of {name!r} is discrete, {given!r}: give a continuous one")
     # by formula: scipy's own densities are slow
@@ -105,10 +114,10 @@ def single_prior(name: str, given: Any) -> Distribution:
     return NewDistribution(given)
 
 
-def several_prior(names: Sequence[str], given: Any) -> JointDistribution:
+def several_prior(names: Sequence[str], given: object) -> JointDistribution:
     """The same for a joint prior."""
     if not isinstance(given, stats.gaussian_kde):
-        return given  # type: ignore[no-any-return]
+        return cast(JointDistribution, given)
     if given.d != len(names):
         raise InputError(
             f"the joint prior of {', '.join(names)} is a gaussian_kde of {given.d} numbers: its data set must have "
@@ -118,10 +127,6 @@ def several_prior(names: Sequence[str], given: Any) -> JointDistribution:
 
 
 _JOINTLY = 'give it to a tuple of names, {("a", "b"): prior}, or as oc.JointPrior(("a", "b"), prior)'
-
-
-def _is_new(given: object) -> bool:
-    return all(callable(getattr(given, part, None)) for part in ("icdf", "logpdf", "support"))
 
 
 class JointPrior(Mapping[Any, Any]):
@@ -149,7 +154,7 @@ class JointPrior(Mapping[Any, Any]):
     [('a', 'b'), 'c']
     """
 
-    def __init__(self, names: Sequence[str], distribution: Any) -> None:
+    def __init__(self, names: Sequence[str], distribution: object) -> None:
         if isinstance(names, str) or not isinstance(names, Sequence) or len(names) < 2:
             raise InputError(f"names={names!r} of oc.JointPrior: give two names or more, for instance ('a', 'b')")
         self.names = tuple(names)
@@ -160,7 +165,7 @@ class JointPrior(Mapping[Any, Any]):
         given = getattr(self.distribution, "given", self.distribution)
         return f"<JointPrior of {', '.join(map(str, self.names))}: {type(given).__name__}>"
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         if key != self.names:
             raise KeyError(key)
         return self.distribution
