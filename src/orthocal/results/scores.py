@@ -168,10 +168,13 @@ def _smoothed(density: Array, efficiency: float) -> tuple[Array, float]:
 
 
 def _relative_efficiency(record: Record) -> float:
-    """Effective draws of the parameters over draws, on average; it decides how long a tail is fitted."""
+    """Effective draws of what was sampled over draws, on average; it decides how long a tail is fitted, as in ArviZ."""
     from arviz_stats.base import array_stats
 
-    theta = record.theta
-    sizes = [array_stats.ess(theta[:, :, j], method="mean") for j in range(theta.shape[2])]
-    efficiency = float(np.mean(sizes)) / theta[:, :, 0].size
-    return min(efficiency, 1.0) if np.isfinite(efficiency) else 1.0
+    if record.chains == 1:
+        return 1.0
+    sampled = [values.values for values in record.data["posterior"].to_dataset().data_vars.values()]
+    columns = np.concatenate([one.reshape(*one.shape[:2], -1) for one in sampled], axis=2)
+    sizes = [array_stats.ess(columns[:, :, j], method="mean") for j in range(columns.shape[2])]
+    efficiency = float(np.mean(sizes)) / columns[:, :, 0].size
+    return efficiency if np.isfinite(efficiency) else 1.0
