@@ -1,7 +1,7 @@
 """The closed forms of linear examples: against figures from elsewhere, and ``gp`` against them.
 
 False alarms: means and sds of independent draws are compared in units of their Monte-Carlo error; |z| > 4.5 has
-probability 7e-6, and there are 12 of them. Seeds are fixed.
+probability 7e-6, and there are 16 of them. Seeds are fixed.
 """
 
 from dataclasses import replace
@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.examples import MODEL1
+from orthocal.examples import MODEL1, curved, curved_draws
 
 LINEAR = [example for example in oc.examples.all() if example.linear]
 
@@ -48,3 +48,18 @@ def test_reference_draws_follow_the_law():
     draws = exact.draws(np.random.default_rng(0), 4000)
     assert draws.shape == (4000, 1)
     assert stats.kstest(draws[:, 0], stats.norm(exact.mean[0], exact.sd[0]).cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("size", [-0.5, 0.5])
+def test_gp_has_the_law_of_the_curved_reference(size):
+    """Both are samples: their means differ by the errors of two, and so do their sds."""
+    example = curved(size)
+    x, y = example.simulate(np.random.default_rng(7))
+    reference = curved_draws(x, y, np.random.default_rng(0), 4000)
+    method = oc.methods.Joint(oc.bias.GP(nu=1.5, sd=1.0, lengthscale=0.5))
+    theta = oc.calibrate(example.problem(x, y), method, draws=1000, seed=3, progress=False).theta.ravel()
+    # to first order the sd is that of least squares
+    assert reference.std() == pytest.approx(0.1 / np.sqrt(200) / (1 - size), rel=0.06)
+    sd = reference.std()
+    assert abs(theta.mean() - reference.mean()) < 4.5 * sd * np.sqrt(2 / 4000)
+    assert abs(theta.std() - sd) < 4.5 * sd * np.sqrt(2 / 8000)

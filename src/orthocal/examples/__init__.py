@@ -22,7 +22,7 @@ from .two_outcomes import TWO_OUTCOMES_SECOND as TWO_OUTCOMES_SECOND
 from .tuo_wu import TUO_WU as TUO_WU, TUO_WU_2 as TUO_WU_2
 from .gu_wang import GU_WANG as GU_WANG
 from .bayarri import BAYARRI as BAYARRI, BAYARRI_2 as BAYARRI_2
-from .curvature import curved as curved
+from .curvature import curved as curved, curved_draws as curved_draws
 from .cooling_fin import FIN as FIN, fin_truth as fin_truth
 from .uneven import saturation as saturation
 from .borehole import BOREHOLE as BOREHOLE
@@ -39,6 +39,7 @@ __all__ = [
     "Published",
     "all",
     "curved",
+    "curved_draws",
     "get",
     "listed",
     "names",

@@ -80,6 +80,26 @@ def linear_posterior(
     parameter's Gaussian prior, None for flat ones.
     """
     nodes, weights = rule
+    base, G = parts(nodes)
+    mean, cov = real_process(x, y, parts, nodes, hyperparameters, noise_var)
+    A = np.linalg.solve(G.T @ (weights[:, None] * G), G.T * weights)
+    location, C = A @ (mean - base), A @ cov @ A.T
+    if prior is None:
+        return ExactPosterior(location, C)
+    centre, var = np.array(prior, dtype=float).T
+    total = np.linalg.inv(np.linalg.inv(C) + np.diag(1 / var))
+    return ExactPosterior(total @ (np.linalg.solve(C, location) + centre / var), total)
+
+
+def real_process(
+    x: Array,
+    y: Array,
+    parts: Callable[[Array], tuple[Array, Array]],
+    nodes: Array,
+    hyperparameters: tuple[float, float, float],
+    noise_var: float,
+) -> tuple[Array, Array]:
+    """Mean (m,) and covariance (m, m) of y_R at the nodes given y, for y_R = f_0 + G beta + b with beta flat."""
     base, G = parts(x)
     base_nodes, G_nodes = parts(nodes)
     S = matern(x, x, *hyperparameters) + noise_var * np.eye(len(x))
@@ -89,14 +109,7 @@ def linear_posterior(
     beta = B @ G.T @ np.linalg.solve(S, y - base)
     lost = G_nodes - smoother @ G
     mean = base_nodes + G_nodes @ beta + smoother @ (y - base - G @ beta)
-    cov = matern(nodes, nodes, *hyperparameters) - smoother @ K.T + lost @ B @ lost.T
-    A = np.linalg.solve(G_nodes.T @ (weights[:, None] * G_nodes), G_nodes.T * weights)
-    location, C = A @ (mean - base_nodes), A @ cov @ A.T
-    if prior is None:
-        return ExactPosterior(location, C)
-    centre, var = np.array(prior, dtype=float).T
-    total = np.linalg.inv(np.linalg.inv(C) + np.diag(1 / var))
-    return ExactPosterior(total @ (np.linalg.solve(C, location) + centre / var), total)
+    return mean, matern(nodes, nodes, *hyperparameters) - smoother @ K.T + lost @ B @ lost.T
 
 
 def matern(a: Array, b: Array, nu: float, sd: float, lengthscale: float) -> Array:
