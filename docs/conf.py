@@ -26,6 +26,7 @@ extensions = [
     "house_docstrings",
     "repository_pages",
     "reference_pages",
+    "llms_file",
 ]
 exclude_patterns = ["_ext", "_templates", "gallery", "images", "**.ipynb_checkpoints", "generated/gallery/*.ipynb"]
 templates_path = ["_templates"]

@@ -1,14 +1,18 @@
-"""Walk a built site: every link and picture inside of it must lead somewhere, to the very anchor.
+"""Walk a built site: links and pictures inside of it must lead somewhere, and search must find what is there.
 
 python docs/_ext/check_site.py site
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+#: what a user would type
+SEARCHED = "missing cells"
 
 
 class Page(HTMLParser):
@@ -50,11 +54,26 @@ def broken(site: Path) -> list[str]:
     return found
 
 
+def found(site: Path, words: str) -> list[str]:
+    """The pages that the site's own search finds for all of the words together."""
+    from snowballstemmer import stemmer  # Sphinx brings it
+
+    text = (site / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    pages = set(range(len(index["docnames"])))
+    for word in words.lower().split():
+        stem = stemmer("english").stemWord(word)
+        here = (index[where].get(stem, []) for where in ("terms", "titleterms"))
+        pages &= {page for one in here for page in (one if isinstance(one, list) else [one])}
+    return [index["docnames"][page] for page in sorted(pages)]
+
+
 def main(site: Path) -> int:
-    found = broken(site.resolve())
-    print(*found, sep="\n")
-    print(f"{len(found)} broken links inside of {site}")
-    return int(bool(found))
+    lost = broken(site.resolve())
+    print(*lost, sep="\n", end="\n" if lost else "")
+    pages = found(site, SEARCHED)
+    print(f"{len(lost)} broken links inside of the site; search finds {SEARCHED!r} on {len(pages)} pages")
+    return int(bool(lost) or not pages)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sphinx.application import Sphinx
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 #: the line under the title of a section: from there on indentation means something else
 UNDERLINE = re.compile(r"-{3,}\s*$")

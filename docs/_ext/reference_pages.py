@@ -1,14 +1,17 @@
-"""The reference, written from the package itself before a build: every public name, and every command."""
+"""Pages that are written before a build: every public name, every command, and the history of the benchmarks."""
 
 from __future__ import annotations
 
 import inspect
-import sys
+import re
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sphinx.application import Sphinx
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
+import benchmark_pages
 import command_pages
 import orthocal as oc
 
@@ -74,6 +77,7 @@ def pages() -> dict[str, str]:
         names = [f"orthocal.{family}.{name}" for name in members(family)]
         texts[f"family-{family}.rst"] = page(f"orthocal.{family}", words, names)
     texts["command-line.md"] = command_pages.page()
+    texts["benchmark-history.md"] = benchmark_pages.page(GENERATED)
     return texts
 
 
@@ -84,13 +88,19 @@ def write(app: Sphinx, config: object) -> None:
         # an untouched file is not read again
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")
+    _forget_names_that_are_gone()
+
+
+def _forget_names_that_are_gone() -> None:
+    """Pages of single names that autosummary made for an older package."""
+    listed = "\n".join(file.read_text(encoding="utf-8") for file in GENERATED.glob("*.rst"))
+    public = set(re.findall(r"^   (orthocal\.[\w.]+)$", listed, re.MULTILINE))
+    for file in (GENERATED / "names").glob("*.rst"):
+        if file.stem not in public:
+            file.unlink()
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     # before Sphinx looks for pages, in which autosummary then finds its names
     app.connect("config-inited", write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
-
-
-if __name__ == "__main__":
-    sys.stdout.write("\n".join(pages()))
