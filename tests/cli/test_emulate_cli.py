@@ -1,5 +1,7 @@
 """`orthocal emulate`, and a problem file with runs in the simulator's place."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.stats import uniform
@@ -66,6 +68,17 @@ def test_emulate(folder):
     assert "The best: gp" in result.output
     assert "relative_rmse" in (out / "emulators.csv").read_text()
     assert (out / "emulators.svg").stat().st_size > 1000
+    page = (out / "emulators.html").read_text()
+    assert "<strong>gp</strong> comes closest" in page
+    assert '<td class="name">forest</td>' in page
+    assert "<script" not in page
+    again = CliRunner().invoke(
+        app, ["emulate", str(folder / "runs.nc"), "--emulators", "gp", "--folds", "2", "--out", str(out), "--json"]
+    )
+    document = json.loads(again.stdout)
+    assert document["best"] == "gp"
+    assert document["errors"][0]["relative_rmse"] == pytest.approx(document["relative_error"])
+    assert document["rmse"].keys() == {"speed"}
 
 
 @pytest.mark.slow

@@ -1,9 +1,10 @@
-"""The command line: ``orthocal demo``, ``run``, ``compare``, ``report``, ``study``, ``galaxy`` and others."""
+"""All commands in their groups, and those that calibrate a problem file: ``orthocal run`` and ``resume``."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -35,29 +36,23 @@ from .results import calibrated, result_names, show_fit, write_fit
 from .serving import serve
 from .starting import init
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+EXAMPLES = """Examples:
+
+orthocal init && orthocal run problem.toml
+
+orthocal predict fit.nc new.csv --out predictions.csv
+
+orthocal run problem.toml --method pgp --draws 2000 --set noise.cov=0.04 --json"""
+BEGIN, CALIBRATE, RESULT, SLOW, STUDY = "Begin", "Calibrate", "Use a result", "Slow simulators", "Studies"
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Bayesian calibration of computer models whose bias is unknown.",
+    epilog=EXAMPLES,
 )
 
-app.command()(init)
-app.command()(simulate)
-app.command()(emulate)
-app.command()(serve)
-app.command()(study)
-app.command()(compare)
-app.command()(predict)
-app.command("next-runs")(next_runs)
-app.command()(check)
-app.add_typer(galaxy, name="galaxy")
 
-
-@app.command()
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("demo"),
     seed: Annotated[int, typer.Option(help="Seed of the data and of the draws.")] = 1,
@@ -82,7 +77,6 @@ def demo(
     say(f"\nThe best theta in truth is {MODEL1.theta_star[0]:.4f}. Files to start from: {folder / 'problem.toml'}")
 
 
-@app.command()
 def run(
     problem_file: ProblemFileName,
     out: Out = None,
@@ -134,7 +128,6 @@ def run(
     outputs.conclude()
 
 
-@app.command()
 def resume(
     checkpoint: Annotated[Path, typer.Argument(help="The checkpoint of what was ended, fit.ckpt or compare.ckpt.")],
     as_json: Json = False,
@@ -146,7 +139,6 @@ def resume(
     again(**options)
 
 
-@app.command()
 def report(
     fit: Annotated[Path, typer.Argument(help="A result file, fit.nc.")],
     out: Annotated[Path | None, typer.Option("--out", help="The page to write; default: beside the file.")] = None,
@@ -159,6 +151,19 @@ def report(
         raise ConfigError(f"the report would replace the result file {fit}: give another --out")
     load(fit).report(page)
     typer.echo(f"Report: {page}")
+
+
+GROUPS: dict[str, dict[str, Callable[..., None]]] = {
+    BEGIN: {"init": init, "demo": demo},
+    CALIBRATE: {"check": check, "run": run, "resume": resume, "compare": compare},
+    RESULT: {"predict": predict, "report": report, "serve": serve},
+    SLOW: {"simulate": simulate, "emulate": emulate, "next-runs": next_runs},
+    STUDY: {"study": study},
+}
+for panel, commands in GROUPS.items():
+    for name, command in commands.items():
+        app.command(name, rich_help_panel=panel)(command)
+app.add_typer(galaxy, name="galaxy", rich_help_panel=STUDY)
 
 
 def _version(wanted: bool) -> None:

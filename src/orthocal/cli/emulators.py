@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import ConfigError
+from .documents import Json, Quiet, give, quietly, say
 from .options import listed
 from .outputs import outputs_in
 
 if TYPE_CHECKING:
+    from ..emulators.held_out import EmulatorComparison
     from ..runs.table import RunTable
 
 
@@ -33,21 +35,42 @@ def emulate(
     separator: Annotated[str, typer.Option(help="What stands between the cells of such a table.")] = ",",
     decimal: Annotated[str, typer.Option(help="What stands before a fraction there.")] = ".",
     race: Annotated[bool, typer.Option("--race", help="Drop those that are clearly worse, as auto does.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compare emulators by how well they predict runs that they have not seen."""
     from ..emulators.held_out import compare_emulators
+    from ..emulators.page import write_emulator_page
 
     names = None if emulators is None else listed(emulators)
-    table, figure = "emulators.csv", "emulators.svg"
-    with outputs_in(out, (table, figure), [runs_file]):
+    kinds = {"table": "emulators.csv", "figure": "emulators.svg", "report": "emulators.html"}
+    files = {kind: out / name for kind, name in kinds.items()}
+    with quietly(), outputs_in(out, kinds.values(), [runs_file]):
         runs = _runs(runs_file, separator, decimal, parameters, inputs, outcomes)
         for note in runs.notes:
-            typer.echo(note)
+            say(note)
         comparison = compare_emulators(runs, names, folds, seed, race=race)
-        comparison.table.to_csv(out / table)
-        comparison.figure().savefig(out / figure)
-    typer.echo(f"\n{comparison}\n\nThe best: {comparison.ranking.index[0]}")
-    typer.echo(f"Files: {out / table}, {out / figure}")
+        comparison.table.to_csv(files["table"])
+        comparison.figure().savefig(files["figure"])
+        write_emulator_page(comparison, runs, files["report"], f"Emulators of {runs_file.name}")
+    say(f"\n{comparison}\n\nThe best: {comparison.ranking.index[0]}")
+    say(f"Files: {files['table']}, {files['figure']}\nReport: {files['report']}")
+    give(_document(comparison, files))
+
+
+def _document(comparison: EmulatorComparison, files: dict[str, Path]) -> dict[str, Any]:
+    choice = comparison.choice
+    best, error = next(iter(choice.errors.items()))
+    return {
+        "best": best,
+        "relative_error": error,
+        "rmse": choice.rmse,
+        "held_out": choice.held_out,
+        "errors": comparison.table.reset_index(),
+        "failures": comparison.failures,
+        "dropped": comparison.dropped,
+        "files": files,
+    }
 
 
 def _runs(path: Path, separator: str, decimal: str, *given: str | None) -> RunTable:

@@ -48,7 +48,7 @@ def _code_of_run() -> int:
             # Typer makes this of an interrupt that no command has answered
             if isinstance(getattr(ended.__context__, "__cause__", None), KeyboardInterrupt):
                 return _interrupted()
-            return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+            return _told(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
         except KeyboardInterrupt:
             return _interrupted()
         except OrthocalError as error:
@@ -126,6 +126,15 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object, *
 
     if issubclass(category, OrthocalWarning):
         print(f"note: {in_file_words(str(message))}", file=sys.stderr, flush=True)
+
+
+def _told(code: int) -> int:
+    """The exit code; with --json a command that ends without a document gives one that says so."""
+    if code:
+        from .documents import give_error
+
+        give_error("the command has ended, standard error says why")
+    return code
 
 
 def _say(message: str, code: int = 1) -> int:

@@ -6,11 +6,13 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout
 from threading import Event, Thread
 from typing import Annotated
 
 import typer
+
+from .documents import document_asked
 
 Prints = Annotated[bool, typer.Option("--prints", help="Show what the simulator prints.")]
 
@@ -26,7 +28,9 @@ def prints_left_out(shown: bool) -> Iterator[None]:
     and holds Python's lock would wait for ever for a reader that needs this lock.
     """
     if shown:
-        yield
+        # standard output belongs to the document, where one is asked for
+        with _output_into(2) if document_asked() else nullcontext():
+            yield
         return
     with _file_of_prints() as number:
         counted = _Counted(number)
