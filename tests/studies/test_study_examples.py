@@ -163,6 +163,7 @@ def test_what_the_command_refuses(tmp_path):
         return str(done.exception)
 
     assert "there is no example 'tuo'" in refused("examples", "--examples", "tuo-wu,tuo")
+    assert "there is no example 'tuo'" in refused("examples/tuo")
     assert "--examples names none" in refused("examples", "--examples", ",")
     assert "has no method magic" in refused("examples", "--examples", "tuo-wu", "--methods", "magic")
     assert "only `orthocal study examples` takes it" in refused("table1", "--examples", "tuo-wu")

@@ -30,7 +30,9 @@ def study(
         ),
     ],
     replications: Annotated[int | None, typer.Option(help="Number of data sets. Default: 100; examples: 20.")] = None,
-    methods: Annotated[str | None, typer.Option(help="Keys of methods, with commas. Default: the paper's.")] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Keys of methods, with commas. Default: the paper's; examples: six.")
+    ] = None,
     examples: Annotated[
         str | None, typer.Option(help="Of the study examples: names of problems, with commas. Default: all.")
     ] = None,
@@ -53,9 +55,15 @@ def study(
     if jobs is not None and jobs < 1:
         raise InputError(f"--jobs {jobs}: give at least 1")
     keys = _listed(methods)
-    if name == EXAMPLES:
+    kind, _, one_example = name.partition("/")
+    if kind == EXAMPLES:
         request = Request(replications, keys, seed, draws, retry)
-        _study_examples(_listed(examples), request, out or Path("study-examples"), lambda: study_workers(jobs, cluster))
+        _study_examples(
+            _listed(one_example or examples),
+            request,
+            out or Path("study-examples"),
+            lambda: study_workers(jobs, cluster),
+        )
         return
     if examples is not None:
         raise InputError(f"--examples {examples}: only `orthocal study examples` takes it")
