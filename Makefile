@@ -6,7 +6,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 # worksteal: tests of one file mostly run in one process, which makes their fixtures and compiled code once
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: help venv locked lock demo test test-slow test-min test-pythons test-mutations bench lint docs clean
+.PHONY: help venv locked lock demo test test-slow test-min test-pythons test-mutations test-browser bench lint docs clean
 
 help:
 	@echo "make demo          calibrate the built-in example and write a report into demo/"
@@ -15,6 +15,7 @@ help:
 	@echo "make test-min      the fast test suite without extras, in .venv-min"
 	@echo "make test-pythons  the fast test suite on every python3.x from 3.11 that is installed, in .venv-3.x"
 	@echo "make test-mutations  whether the fast tests notice errors in the numerical core, one line each"
+	@echo "make test-browser  every kind of page in chromium, which the system must have (Debian: apt install chromium)"
 	@echo "make docs          the documentation site, notebooks and gallery executed, into site/"
 	@echo "make bench         speed, side by side with peers"
 	@echo "make lint          ruff, mypy --strict and import-linter: style, types, layers"
@@ -71,6 +72,14 @@ test-pythons:
 # a part of it: make test-mutations ARGS="slice hmc"
 test-mutations: .venv/ready-dev
 	$(BIN)/python tests/mutations/run.py $(ARGS)
+
+.venv/ready-browser: .venv/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[browser]'
+	@touch $@
+
+# The browser is the chromium of the system (Debian: apt install chromium); playwright downloads none.
+test-browser: .venv/ready-browser
+	ORTHOCAL_SCREENSHOTS=build/screenshots $(ONE_THREAD) $(BIN)/python -m pytest -m browser -rs tests/browser $(ARGS)
 
 .venv/ready-bench: .venv/ready-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'

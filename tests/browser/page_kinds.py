@@ -15,6 +15,9 @@ from orthocal.galaxy.fit_data import table_data
 from orthocal.galaxy.fit_page import write_all
 from orthocal.galaxy.galaxy_config import Sampling
 from orthocal.galaxy.stages import Stages
+from orthocal.studies.base import Study
+from orthocal.studies.example_pages import write_example_pages
+from orthocal.studies.example_studies import example_study
 from orthocal.studies.pages import write_pages
 from orthocal.studies.registry import study_by_name
 from orthocal.studies.replicate import ParameterRow, Row, Task
@@ -196,29 +199,53 @@ def compared_outputs(folder: Path) -> Path:
 def study(folder: Path) -> Path:
     """The paper's first table with figures that are made up here."""
     table1 = study_by_name("table1")
-    keys = tuple(column.key for column in table1.columns if not column.extra)
-    settings = Settings(seed=1, draws=400, replications=4, methods=keys)
-    rng = np.random.default_rng(8)
     with Results(folder) as results:
-        results.set_settings(table1.name, settings)
-        for key in keys:
-            for r in range(1, 5):
-                mean, sd = 3.5 + 0.05 * rng.standard_normal(), 0.03 + 0.01 * rng.random()
-                own = ParameterRow(
-                    mean=mean, sd=sd, low=0.0, high=0.0, covered=bool(rng.random() < 0.9), ess=1000.0, rhat=1.001
-                )
-                row = Row(
-                    column=key,
-                    replication=r,
-                    parameters={"theta": own},
-                    cpu_seconds=1.0,
-                    wall_seconds=1.0,
-                    error=None,
-                    traceback=None,
-                )
-                results.add(table1.name, Task("", key, r, 1, 400), row, "one machine", 4.0)
+        settings = _made_up(results, table1)
         write_pages(table1, results, settings, folder)
     return folder / "table1.html"
+
+
+def examples(folder: Path) -> Path:
+    """Two examples by several methods, with figures that are made up here."""
+    studies = [example_study("model-1"), example_study("two-outcomes")]
+    with Results(folder) as results:
+        for one in studies:
+            _made_up(results, one)
+        write_example_pages(studies, results, folder)
+    return folder / "examples.html"
+
+
+def _made_up(results: Results, study: Study) -> Settings:
+    """Four data sets of each method."""
+    keys = tuple(column.key for column in study.columns if not column.extra)
+    settings = Settings(seed=1, draws=400, replications=4, methods=keys)
+    rng = np.random.default_rng(8)
+    results.set_settings(study.name, settings)
+    for key in keys:
+        for r in range(1, 5):
+            rows = {
+                name: ParameterRow(
+                    mean=star + 0.05 * rng.standard_normal(),
+                    sd=0.03 + 0.01 * rng.random(),
+                    low=0.0,
+                    high=0.0,
+                    covered=bool(rng.random() < 0.9),
+                    ess=1000.0,
+                    rhat=1.001,
+                )
+                for name, star in zip(study.model.parameters, study.model.theta_star, strict=True)
+            }
+            row = Row(
+                column=key,
+                replication=r,
+                parameters=rows,
+                cpu_seconds=1.0,
+                wall_seconds=1.0,
+                error=None,
+                traceback=None,
+            )
+            results.add(study.name, Task("", key, r, 1, 400), row, "one machine", 4.0)
+    return settings
 
 
 def galaxy(folder: Path) -> Path:
@@ -261,6 +288,7 @@ KINDS: dict[str, Callable[[Path], Path]] = {
         comparison,
         compared_outputs,
         study,
+        examples,
         galaxy,
     )
 }

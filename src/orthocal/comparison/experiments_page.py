@@ -14,8 +14,10 @@ from ..arrays import Array
 from ..files import whole_file
 from ..findings import Findings
 from ..pages.page import rendered
+from ..pages.panels import Drawing
 from ..pages.pictures import picture
 from ..pages.tables import Grid, with_error
+from ..results.figure_parts import with_unit
 from ..results.posterior import Posterior
 from .figures import fits_drawing
 
@@ -55,7 +57,7 @@ def write_experiments_page(comparison: ComparedExperiments, path: str | Path, ti
         title=title,
         words=comparison.words(),
         failures=comparison.failures,
-        picture=picture("Fits", caption, fits_drawing(comparison.shared_draws())),
+        picture=picture("Fits", caption, _fits(comparison)),
         tables=[_apart(comparison), _foretold(comparison)],
         findings=found,
         settings=list(_settings(comparison)),
@@ -65,6 +67,12 @@ def write_experiments_page(comparison: ComparedExperiments, path: str | Path, ti
     with whole_file(path) as draft:
         draft.write_text(page, encoding="utf-8")
     return Path(path)
+
+
+def _fits(comparison: ComparedExperiments) -> Drawing:
+    record, draws = comparison.together.record, comparison.shared_draws()
+    names = next(iter(draws.values()))
+    return fits_drawing(draws, titles={name: with_unit(record, name) for name in names})
 
 
 def _settings(comparison: ComparedExperiments) -> Iterator[tuple[str, str]]:

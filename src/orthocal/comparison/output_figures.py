@@ -30,7 +30,7 @@ def compared_outputs(posteriors: dict[str, Posterior]) -> Drawing:
                 middle, levels + shift, xerr=ends, fmt="o", ms=3.5, color=colour, elinewidth=1.2, label=text(label)
             )
         axis.axvline(0, color=DATA, lw=0.9)
-        axis.set(xlabel="bias, in noise standard deviations")
+        axis.set(xlabel="bias [noise sd]")
         finished(axis, levels, [shortened(name, LONGEST_NAME) for name in names])
 
     largest = {label: int(np.abs(band[0]).argmax()) for label, band in sds.items()}

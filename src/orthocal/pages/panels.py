@@ -117,3 +117,8 @@ class Drawing(NamedTuple):
 def one_panel(draw: Callable[[Axes], None], seen: str, width: float = 4.4, height: float = 3.0) -> Drawing:
     """A drawing of a single panel."""
     return Drawing(((Panel(draw, seen),),), 1, width, height)
+
+
+def columns_of(count: int) -> int:
+    """How many panels stand side by side: three at most, and four in a square."""
+    return 2 if count == 4 else min(count, 3)

@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError
-from ..pages.style import DATA, GUIDE, MOST_PANELS, SHADE, shortened, text
+from ..pages.style import DATA, GUIDE, MOST_PANELS, SHADE, shortened
 from ..pages.svg import with_tips
 from ..regression.gaussian_process import sample_of_points
 from .coverage import DomainCoverage
@@ -24,8 +24,8 @@ POINTS_OF_ALL, FEWEST_POINTS = 5000, 150
 MOST_OUTPUTS = 60
 #: largest over smallest observation from which on an axis is logarithmic
 LOG_AXIS = 100.0
-#: letters of a label that an axis has room for
-LONGEST_LABEL = 12
+#: letters of a label and of a name that an axis has room for
+LONGEST_LABEL, LONGEST_NAME = 12, 30
 #: central 95 % of a normal distribution
 NORMAL_95 = 1.96
 
@@ -61,14 +61,14 @@ def shown_rows(record: Record, panels: int = 1) -> IntArray:
 
 def with_unit(record: Record, name: str) -> str:
     """The name of an input, outcome or parameter with its unit, where that is known."""
-    unit = record.units.get(name)
-    return text(name if unit is None else f"{name} [{unit}]")
+    unit, short = record.units.get(name), shortened(name, LONGEST_NAME)
+    return short if unit is None else f"{short} [{shortened(unit, LONGEST_LABEL)}]"
 
 
 def scale_label(record: Record, k: int) -> str:
     """The name of the scale of model, bias and noise of outcome k, with its unit where it is the outcome's own."""
     name = record.scale_names[k]
-    return with_unit(record, name) if name == record.outcome_names[k] else text(name)
+    return with_unit(record, name) if name == record.outcome_names[k] else shortened(name, LONGEST_NAME)
 
 
 def noise_sds(record: Record, rows: IntArray) -> Array:

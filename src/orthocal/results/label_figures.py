@@ -9,14 +9,12 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 
 from ..arrays import BoolArray, IntArray
-from ..pages.panels import Drawing, Panel
+from ..pages.panels import Drawing, Panel, columns_of
 from ..pages.style import BIAS, MODEL, SHADE, TOTAL, text
 from .curves import MOST_COMBINATIONS, along_labels
 from .figure_parts import dots, scale_label, shade_holes, tips_of, with_unit, zero_line
 from .record import Record
 
-#: panels side by side
-COLUMNS = 3
 #: outcomes that are shown
 MOST_OUTCOMES = 4
 
@@ -72,7 +70,7 @@ def _drawing(record: Record, outcomes: Sequence[int], draw: Callable[..., None],
     blocks = tuple(
         tuple(Panel(partial(draw, panel=panel, k=k), _seen(record, panel, quantity, k)) for panel in each) for k in some
     )
-    columns = min(len(each), COLUMNS)
+    columns = columns_of(len(each))
     return Drawing(blocks, columns, 3.4 if columns > 2 else 4.4, 2.7, share=True)
 
 

@@ -35,7 +35,7 @@ def outputs_fit(record: Record) -> Drawing:
         for band, shift, colour, label in ((model, 0.15, MODEL, "model alone"), (total, -0.15, TOTAL, "model + bias")):
             _intervals(axis, band, levels + shift, colour, label)
         axis.plot(np.zeros(int(seen.sum())), levels[seen], "|", color=DATA, ms=11, mew=1.6, label="observed")
-        axis.set(xlabel="from the observation, in noise standard deviations")
+        axis.set(xlabel="from the observation [noise sd]")
         each = zip(names, bands.observed, seen, strict=True)
         texts = [(name, f" = {value:.4g}" if there else ", missing") for name, value, there in each]
         finished(axis, levels, [shortened(name, LONGEST_NAME) + ending for name, ending in texts])
@@ -58,7 +58,7 @@ def outputs_bias(record: Record) -> Drawing:
         ends = [sds[0] - sds[1], sds[2] - sds[0]]
         axis.errorbar(sds[0], levels, xerr=ends, fmt="none", ecolor=BIAS, elinewidth=1.5, capsize=3, label="95 %")
         axis.axvline(0, color=DATA, lw=0.9)
-        axis.set(xlabel="bias, in noise standard deviations")
+        axis.set(xlabel="bias [noise sd]")
         finished(axis, levels, [shortened(name, LONGEST_NAME) for name in names])
 
     largest = int(np.abs(sds[0]).argmax())

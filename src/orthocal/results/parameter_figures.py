@@ -12,8 +12,8 @@ from scipy.stats import gaussian_kde
 
 from ..arrays import Array
 from ..errors import InputError
-from ..pages.panels import Drawing, Panel, ShownFigure
-from ..pages.style import MODEL, MOST_PANELS, PRIOR, STYLE, TOTAL, text
+from ..pages.panels import Drawing, Panel, ShownFigure, columns_of
+from ..pages.style import MODEL, MOST_PANELS, PRIOR, STYLE, TOTAL
 from .figure_parts import with_unit
 from .record import Record
 
@@ -41,7 +41,7 @@ def posterior_panels(record: Record, parameters: Sequence[str] | None = None) ->
             _posterior_panel(axis, record, j)
 
         panels.append(Panel(draw, posterior_seen(record, j)))
-    columns = min(len(panels), 3)
+    columns = columns_of(len(panels))
     return Drawing((tuple(panels),), columns, 3.4 if columns > 2 else 4.4, 2.8 if columns < 3 else 2.6)
 
 
@@ -115,7 +115,7 @@ def pairs_panels(record: Record) -> Drawing:
     for a, b in pairs:
 
         def draw(axis: Axes, a: int = a, b: int = b) -> None:
-            axis.scatter(some[:, a], some[:, b], s=5, alpha=0.35, color=TOTAL, lw=0)
+            axis.scatter(some[:, a], some[:, b], s=5, alpha=0.4 if len(some) > 500 else 0.6, color=TOTAL, lw=0)
             axis.set(title=f"correlation {correlation[a, b]:.2f}")
             axis.set(xlabel=with_unit(record, record.parameter_names[a]))
             axis.set(ylabel=with_unit(record, record.parameter_names[b]))
@@ -123,7 +123,7 @@ def pairs_panels(record: Record) -> Drawing:
 
         names = f"{record.parameter_names[a]} and {record.parameter_names[b]}"
         panels.append(Panel(draw, f"joint posterior of {names}: correlation {correlation[a, b]:.2f}."))
-    columns = min(len(panels), 3)
+    columns = columns_of(len(panels))
     return Drawing((tuple(panels),), columns, 3.4 if columns > 2 else 4.2, 3.4 if columns < 3 else 3.0)
 
 
@@ -133,6 +133,7 @@ def pairs_figure(record: Record) -> Figure:
     p = len(names)
     draws = record.theta.reshape(-1, p)
     correlation, some = _correlations(draws), draws[:: max(1, len(draws) // DRAWS_OF_TRIANGLE)]
+    pale = 0.3 if len(some) > 500 else 0.6
     with mpl.rc_context(STYLE):
         figure = ShownFigure(figsize=(1.9 * (p - 1) + 1.6, 1.9 * (p - 1) + 1.2), layout="constrained")
         axes = figure.subplots(p - 1, p - 1, squeeze=False, sharex="col", sharey="row")
@@ -142,13 +143,13 @@ def pairs_figure(record: Record) -> Figure:
                 if column >= row:
                     axis.set_visible(False)
                     continue
-                axis.scatter(some[:, column], some[:, row], s=4, alpha=0.3, color=TOTAL, lw=0)
+                axis.scatter(some[:, column], some[:, row], s=5, alpha=pale, color=TOTAL, lw=0)
                 axis.set_title(f"correlation {correlation[column, row]:.2f}", fontsize=8, fontweight="normal")
                 axis.locator_params(nbins=4)
                 if row == p - 1:
-                    axis.set_xlabel(text(names[column]))
+                    axis.set_xlabel(with_unit(record, names[column]))
                 if column == 0:
-                    axis.set_ylabel(text(names[row]))
+                    axis.set_ylabel(with_unit(record, names[row]))
     return figure
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ..arrays import Array, IntArray
-from ..pages.panels import Drawing, Panel
+from ..pages.panels import Drawing, Panel, columns_of
 from ..pages.style import BIAS, GUIDE, MODEL, TOTAL
 from ..pages.svg import with_tips
 from .curves import central_band
@@ -27,6 +27,8 @@ from .figure_parts import (
 )
 from .record import Record
 
+#: with more of them, error bars are paler
+MANY_BARS = 150
 _QUANTITIES = (("model", MODEL, "model alone"), ("mean", TOTAL, "model + bias"))
 
 
@@ -94,7 +96,7 @@ def points_bias(record: Record, outcomes: Sequence[int], inputs: Sequence[int]) 
 
             block.append(Panel(draw, _bias_seen(record, band[:, :, k], rows, k, j)))
         blocks.append(tuple(block))
-    columns = min(len(inputs), 3)
+    columns = columns_of(len(inputs))
     return Drawing(tuple(blocks), columns, 3.4 if columns > 2 else 4.4, 3.0 if columns < 3 else 2.7)
 
 
@@ -145,6 +147,7 @@ def _bars(axis: Axes, at: Array, band: Array, colour: str, label: str) -> None:
         mew=0,
         color=colour,
         elinewidth=0.6,
-        alpha=0.75,
+        # many bars would hide each other
+        alpha=0.75 if len(at) <= MANY_BARS else 0.4,
         label=label,
     )

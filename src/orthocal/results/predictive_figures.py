@@ -112,7 +112,7 @@ def _of_outputs(record: Record, drawn: Array) -> Drawing:
         at = np.broadcast_to(levels, seen.shape)[there]
         axis.scatter(seen[there], at, color=DATA, s=14, linewidths=0, zorder=3, label="observed")
         axis.grid(axis="x", color=GRID, lw=0.8, zorder=0)
-        axis.set(yticks=levels, ylim=(0.4, len(levels) + 0.6), xlabel="from the middle, in noise standard deviations")
+        axis.set(yticks=levels, ylim=(0.4, len(levels) + 0.6), xlabel="from the middle [noise sd]")
         axis.set_yticklabels([shortened(name, LONGEST_OUTPUT) for name in names])
         axis.tick_params(axis="y", length=0)
 

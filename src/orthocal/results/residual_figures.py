@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ..arrays import Array
-from ..pages.panels import Drawing, Panel, one_panel
+from ..pages.panels import Drawing, Panel, columns_of, one_panel
 from ..pages.style import GUIDE, TOTAL, shortened
 from .figure_parts import (
     MOST_OUTPUTS,
@@ -60,7 +60,7 @@ def residual_panels(record: Record, outcomes: Sequence[int], inputs: Sequence[in
 
             block.append(Panel(draw, _seen(record, left[:, k], column, k, j, name)))
         blocks.append(tuple(block))
-    columns = min(len(chosen), 3)
+    columns = columns_of(len(chosen))
     return Drawing(tuple(blocks), columns, 3.4 if columns > 2 else 4.4, 2.8 if columns < 3 else 2.7)
 
 
@@ -106,7 +106,7 @@ def _of_outputs(record: Record) -> Drawing:
         for edge in (-NORMAL_95, 0.0, NORMAL_95):
             label = "95 % of noise" if edge > 0 else "_"
             axis.axvline(edge, color=GUIDE, lw=1, ls="--" if edge else "-", zorder=0, label=label)
-        axis.set(yticks=levels, ylim=(0.4, len(levels) + 0.6), xlabel="residual, in noise standard deviations")
+        axis.set(yticks=levels, ylim=(0.4, len(levels) + 0.6), xlabel="residual [noise sd]")
         axis.set_yticklabels([shortened(name, LONGEST_OUTPUT) for name in names])
         axis.tick_params(axis="y", length=0)
 
