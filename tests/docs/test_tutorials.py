@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOKS = sorted((DOCS / "tutorials").glob("*.ipynb"))
 SCRIPTS = sorted((DOCS / "gallery").glob("plot_*.py"))
 #: a notebook is to take less than a minute of one core
