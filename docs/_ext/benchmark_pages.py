@@ -8,6 +8,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "benchmarks"))
@@ -32,7 +33,9 @@ HEAD = """# History of the benchmarks
 Made from `benchmarks/history.json` when this site was built. A ratio says how many times as good as the peer ours was
 in the same run; 1 is equal. The newest figures stand first.
 """
-WHERE = ["date", "commit", "machine", "Python", "NumPy", "load"]
+#: what is said of a run beside date and commit
+WHERE = ["machine", "Python", "NumPy", "load"]
+UNKNOWN = "not noted"
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -65,6 +68,11 @@ def plot(figures: list[Figure], file: Path) -> None:
         axes.plot([one.ratio for one in own], places, "o", color="#0b5cad", alpha=max(1 - 0.35 * age, 0.2), label=label)
     axes.axvline(1, color="0.6", lw=1)
     axes.set(xscale="log", yticks=range(len(names)), yticklabels=names, xlabel="times as good as the peer")
+    low, high = axes.get_xlim()
+    axes.set_xlim(min(low, 0.8), max(high, 2.5))
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
     # the same figures make the same file
@@ -83,7 +91,8 @@ def section(part: str, figures: list[Figure], folder: Path) -> str:
     for run, group in groupby(reversed(figures), run_of):
         own = list(group)[::-1]
         source = f" From `{own[0].source}` of that commit." if own[0].source else ""
-        where = ", ".join(f"{name} {value}" for name, value in zip(WHERE[2:], run[2:], strict=True) if value)
+        known = [f"{name} {value}" for name, value in zip(WHERE, run[2:], strict=True) if value not in ("", UNKNOWN)]
+        where = "On " + ", ".join(known).removeprefix("machine ") if known else "Machine and versions were not noted"
         lines += [f"### {title}: {run[0]}, {run[1]}", "", f"{where}.{source}", ""]
         rows = [[one.name, f"{number(one.figure)} {one.unit}", one.peer or "", number(one.ratio)] for one in own]
         lines += [table(["", "ours", "peer", "ratio"], rows), ""]
