@@ -65,7 +65,7 @@ BAYARRI_2 = listed(
     Example(
         name="bayarri-2",
         title="Bayarri et al., two parameters",
-        words="A decay whose level is free and whose start is not; curved, beside a bias of several noise sds.",
+        words="A decay whose level is free and whose start is not; a second minimum lies at the bound M = 0.",
         d=1,
         truth=_truth,
         simulator=_decay,
@@ -80,6 +80,6 @@ BAYARRI_2 = listed(
         settings={"noise_cov": "estimate"},
         source=f"{SOURCE}; the second parameter is ours",
         licence=LICENCE,
-        tags=("curved",),
+        tags=("curved", "two minima"),
     )
 )
