@@ -1,4 +1,4 @@
-"""Progress bars: only on work longer than a second, only on a terminal, and only where they were asked for."""
+"""Progress bars: only on work longer than a second, only on a terminal or in a notebook, only where asked for."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from html import escape
+from importlib import import_module
 from threading import Timer
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tqdm import tqdm
 
@@ -39,10 +41,29 @@ def silenced(quiet: bool) -> Iterator[None]:
 
 
 def progress_bar(items: Iterable[Item], label: str) -> Iterable[Item]:
-    """``items``, with a bar on the terminal if they take longer than a second; their number may be unknown."""
+    """``items``, with a bar if they take longer than a second; their number may be unknown."""
+    if _wanted.get() and not _silenced.get() and _in_notebook():
+        return NotebookBar(items, desc=label, delay=1.0, leave=False, mininterval=0.3)
     if not _shown():
         return items
     return tqdm(items, desc=label, delay=1.0, leave=False)
+
+
+class NotebookBar(tqdm):  # type: ignore[type-arg]
+    """A bar in the output of a notebook's cell, which is empty again at the end; no widgets are needed."""
+
+    _place: Any = None
+
+    def display(self, msg: str | None = None, pos: int | None = None) -> None:
+        # by its name: who has no notebooks has no such library
+        notebook = import_module("IPython.display")
+        words = escape(str(self)) if msg is None else ""
+        share = f'<progress value="{self.n}" max="{self.total}"></progress> ' if self.total else ""
+        shown = notebook.HTML(f"<div>{share}<code>{words}</code></div>" if words else "")
+        if self._place is None:
+            self._place = notebook.display(shown, display_id=True)
+        else:
+            self._place.update(shown)
 
 
 @contextmanager
@@ -62,3 +83,10 @@ def announced(message: str) -> Iterator[None]:
 
 def _shown() -> bool:
     return _wanted.get() and not _silenced.get() and sys.stderr.isatty()
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this; a terminal's IPython has none."""
+    loaded = sys.modules.get("IPython")
+    shell = None if loaded is None else loaded.get_ipython()
+    return hasattr(shell, "kernel")

@@ -188,6 +188,11 @@ class Comparison(Compared):
 
         return write_page(self, path, title)
 
+    def _repr_html_(self) -> str:
+        from .page import as_html
+
+        return as_html(self)
+
     def __str__(self) -> str:
         from .page import as_text
 

@@ -21,6 +21,8 @@ from ..errors import InputError, OrthocalError
 from ..execution.checkpoint_file import Checkpoint
 from ..experiments import Experiments
 from ..methods import Method
+from ..pages.notebook import shown_html
+from ..pages.tables import frame_table
 from ..problem.fingerprint import fingerprint
 from ..problem.problem import Problem
 from ..results.posterior import Posterior
@@ -197,6 +199,11 @@ class ExperimentComparison:
         from .experiments_page import write_experiments_page
 
         return write_experiments_page(self, path, title)
+
+    def _repr_html_(self) -> str:
+        tables = [frame_table(one) for one in (self.disagreements(), self.predictions) if len(one)]
+        failed = [f"{name}: {why}" for name, why in self.failures.items()]
+        return shown_html("Comparison of experiments", None, tables, [*self.words(), *failed])
 
     def __str__(self) -> str:
         tables = [self.disagreements(), self.predictions]

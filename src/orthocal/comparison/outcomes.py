@@ -11,6 +11,8 @@ import pandas as pd
 from ..calibration import calibrate
 from ..errors import InputError, OrthocalError
 from ..methods import Method
+from ..pages.notebook import shown_html
+from ..pages.tables import frame_table
 from ..problem.problem import Problem
 from ..results.posterior import Posterior
 from .said_once import said_once
@@ -99,6 +101,10 @@ class OutcomeComparison:
         from .figures import compared_posteriors_figure
 
         return compared_posteriors_figure(self.posteriors)
+
+    def _repr_html_(self) -> str:
+        failed = [f"{name}: {why}" for name, why in self.failures.items()]
+        return shown_html("Each outcome alone, and all together", None, [frame_table(self.summary())], failed)
 
     def __str__(self) -> str:
         table = self.summary().to_string(float_format=lambda value: f"{value:.4g}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..files import whole_file
 from ..findings import Finding
+from ..pages.notebook import Table, shown_html
 from ..pages.page import rendered
 from ..pages.pictures import Picture, picture
 from ..pages.tables import Grid, grid_text, summary_rows, with_error
@@ -54,6 +55,13 @@ def as_text(comparison: Compared) -> str:
     parts += ["\n".join(f"- {remark}" for remark in list(remarks(comparison)))]
     parts += [f"{name} failed: {why}" for name, why in comparison.failures.items()]
     return "\n\n".join(part for part in parts if part)
+
+
+def as_html(comparison: Compared) -> str:
+    """The same for a notebook."""
+    tables = [Table(grid.header, grid.rows) for grid in grids(comparison)]
+    failed = [f"{name} failed: {why}" for name, why in comparison.failures.items()]
+    return shown_html("Comparison of methods", None, tables, [*remarks(comparison), *failed])
 
 
 def render(comparison: Compared, title: str) -> str:

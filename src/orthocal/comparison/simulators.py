@@ -18,6 +18,8 @@ from ..methods.closest import Closest
 from ..methods.joint import Joint
 from ..methods.outputs import method_for
 from ..methods.regress import Linear
+from ..pages.notebook import shown_html
+from ..pages.tables import frame_table
 from ..problem.problem import Problem
 from ..progress import progress_bar, progress_shown
 
@@ -208,6 +210,9 @@ class SimulatorComparison:
         from .figures import distances_figure
 
         return distances_figure(self.distances, self.squared)
+
+    def _repr_html_(self) -> str:
+        return shown_html("Comparison of simulators", None, [frame_table(self.summary())], [str(self.words())])
 
     def __str__(self) -> str:
         return f"{self.summary().to_string(float_format=lambda value: f'{value:.4g}')}\n{self.words()}"

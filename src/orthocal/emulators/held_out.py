@@ -11,6 +11,8 @@ import pandas as pd
 
 from ..arrays import Array
 from ..errors import InputError
+from ..pages.notebook import shown_html
+from ..pages.tables import frame_table
 from ..progress import progress_shown
 from ..runs.table import RunTable
 from .base import EMULATORS, Choice
@@ -133,6 +135,12 @@ class EmulatorComparison:
         from .figure import held_out_figure
 
         return held_out_figure(self.table["relative_rmse"], list(self.ranking.index), self.predictions)
+
+    def _repr_html_(self) -> str:
+        said = [f"{name} was left out: {why}" for name, why in self.failures.items()]
+        said += [f"{name} was dropped {why}" for name, why in self.dropped.items()]
+        facts = {"held-out runs": str(self.held_out), "errors": "relative to the spread of the runs"}
+        return shown_html("Comparison of emulators", facts, [frame_table(self.table)], said)
 
     def __str__(self) -> str:
         lines = [f"{self.held_out} held-out runs; errors relative to the spread of the runs", self._text()]

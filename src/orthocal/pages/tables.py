@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from .notebook import Table
+
 
 def summary_rows(summary: pd.DataFrame) -> list[dict[str, str]]:
     """One row a parameter, as texts: name, mean, sd, lower, upper, ess, rhat."""
@@ -50,6 +52,16 @@ def summary_text(summary: pd.DataFrame) -> str:
         ).rstrip()
         for row in rows
     )
+
+
+def frame_table(frame: pd.DataFrame) -> Table:
+    """A table of pandas for a notebook: its index first, numbers with four digits."""
+    named = frame.reset_index()
+    rows = [
+        [f"{value:.4g}" if isinstance(value, float | np.floating) else str(value) for value in row]
+        for row in named.itertuples(index=False)
+    ]
+    return Table([str(name).replace("_", " ") for name in named.columns], rows)
 
 
 def with_error(value: float, error: float, digits: int) -> str:

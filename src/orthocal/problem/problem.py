@@ -28,6 +28,7 @@ from .noise_kinds import AskedNoise
 from .outputs import NO_INPUT, OutputFunction, outputs_alone
 from .parameters import Parameters, Priors
 from .parts import outcome_of, subset_of
+from .shown import problem_html
 from .simulator import BoundSimulator
 from .transforms import Chosen
 
@@ -189,6 +190,9 @@ class Problem(Linearised):
         self.rows: Merged | None = None  # of a problem with merged rows, see ``merged``
         self._unmerged: Problem | None = None
         self.others_know = False  # of one of several experiments: a parameter may have no effect in it
+
+    def _repr_html_(self) -> str:
+        return problem_html(self, self._noise_cov)
 
     @property
     def merged(self) -> Problem:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..bias.base import BiasPrior, BiasSampler
 from ..errors import InputError
+from ..files import whole_file
 from ..findings import Findings
 from ..machine.threads import one_blas_thread
 from ..problem.simulator import BoundSimulator
@@ -23,6 +25,7 @@ from .predictions import Predictions
 from .predictive import PREDICTIVE, predictive_group
 from .record import Record
 from .scores import Loo, loo
+from .shown import draws_frame, posterior_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,6 +63,9 @@ class Posterior(Predictions):
     def __repr__(self) -> str:
         names = ", ".join(self.parameter_names)
         return f"<Posterior of {names}: {self.record.chains} chains x {self.record.draws} draws>"
+
+    def _repr_html_(self) -> str:
+        return posterior_html(self.record, repr(self).strip("<>"))
 
     @property
     def data(self) -> xr.DataTree:
@@ -102,6 +108,56 @@ class Posterior(Predictions):
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
         """One row a parameter: mean, sd, equal-tailed interval, effective sample sizes and R-hat."""
         return self.record.summary(interval)
+
+    def to_frame(
+        self, x_new: ArrayLike | None = None, draws: int | None = None, seed: int | None = None
+    ) -> pd.DataFrame:
+        """The draws as a table: one row a draw, ``chain``, ``draw`` and the parameters as columns.
+
+        Parameters
+        ----------
+        x_new
+            Points at which predictions stand beside them, ``model[0]``, ``bias[0]``, ``mean[0]`` and
+            ``observation[0]`` of the first; of several outcomes ``mean[0, v]``.
+        draws
+            Number of draws a chain, evenly thinned; None for all.
+        seed
+            Of what predictions draw anew, as for ``predict``.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+        >>> posterior = oc.calibrate(problem, draws=50, chains=2, seed=1, progress=False)
+        >>> posterior.to_frame().columns.tolist(), len(posterior.to_frame())
+        (['chain', 'draw', 'theta'], 100)
+        >>> posterior.to_frame(x_new=[[0.5]], draws=10).columns.tolist()[3:]
+        ['model[0]', 'bias[0]', 'mean[0]', 'observation[0]']
+        """
+        keep = self._kept(draws)
+        if x_new is None:
+            return draws_frame(self.record, keep)
+        return draws_frame(self.record, keep, self.predict(x_new, draws=draws, seed=seed))
+
+    def to_csv(self, path: str | Path, x_new: ArrayLike | None = None, draws: int | None = None) -> Path:
+        """Write the table of ``to_frame`` as a CSV file, numbers with all of their digits.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc, pathlib, tempfile
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+        >>> posterior = oc.calibrate(problem, draws=50, chains=2, seed=1, progress=False)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     written = posterior.to_csv(pathlib.Path(folder) / "draws.csv")
+        ...     written.read_text().splitlines()[0]
+        'chain,draw,theta'
+        """
+        table = self.to_frame(x_new, draws)
+        with whole_file(path) as draft:
+            table.to_csv(draft, index=False)
+        return Path(path)
 
     def times(self) -> pd.DataFrame:
         """What the calibration took, one row a stage and their total.

@@ -27,6 +27,7 @@ from .parts import (
     refuse_infinite,
 )
 from .reading import RUN, ReadRuns, TableLayout
+from .shown import runs_html
 
 
 class RunTable(Contents):
@@ -341,6 +342,9 @@ class RunTable(Contents):
         names = (parameter_names, input_names, outcome_names)
         form = TableForm(Dialect(separator, decimal), layout, points, columns, run, tuple(ignore))
         return _loaded(cls, Path(path), names, units, form)
+
+    def _repr_html_(self) -> str:
+        return runs_html(self)
 
     def __repr__(self) -> str:
         points = "points of their own" if self.ragged else f"{self.m} points"
