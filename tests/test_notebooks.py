@@ -121,6 +121,9 @@ def test_every_comparison_is_shown(posterior):
     table = pd.DataFrame({BAD: [1.0, 2.0]}, index=[BAD, "b"])
     one, two = (oc.compare(hostile(), ["none"], folds=2, **RUN), {"all together": posterior, BAD: posterior})
     safe(one._repr_html_(), "&lt;script&gt;", "none")
+    # and in a terminal no arrays
+    assert repr(one) == str(one)
+    assert "array(" not in repr(OutcomeComparison(two, {}))
     failures = {BAD: BAD}
     safe(OutcomeComparison(two, failures)._repr_html_(), "&lt;script&gt;")
     losses = {BAD: np.array([1.0, 2.0, 3.0]), "b": np.array([2.0, 3.0, 1.0])}

@@ -193,6 +193,9 @@ class Comparison(Compared):
 
         return as_html(self)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         from .page import as_text
 

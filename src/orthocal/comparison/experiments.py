@@ -205,6 +205,9 @@ class ExperimentComparison:
         failed = [f"{name}: {why}" for name, why in self.failures.items()]
         return shown_html("Comparison of experiments", None, tables, [*self.words(), *failed])
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         tables = [self.disagreements(), self.predictions]
         shown = [one.to_string(float_format=lambda value: f"{value:.4g}") for one in tables if len(one)]

@@ -106,6 +106,9 @@ class OutcomeComparison:
         failed = [f"{name}: {why}" for name, why in self.failures.items()]
         return shown_html("Each outcome alone, and all together", None, [frame_table(self.summary())], failed)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         table = self.summary().to_string(float_format=lambda value: f"{value:.4g}")
         return "\n".join([table, *(f"{name}: {why}" for name, why in self.failures.items())])

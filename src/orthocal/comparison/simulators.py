@@ -214,6 +214,9 @@ class SimulatorComparison:
     def _repr_html_(self) -> str:
         return shown_html("Comparison of simulators", None, [frame_table(self.summary())], [str(self.words())])
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         return f"{self.summary().to_string(float_format=lambda value: f'{value:.4g}')}\n{self.words()}"
 

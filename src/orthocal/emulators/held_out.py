@@ -142,6 +142,9 @@ class EmulatorComparison:
         facts = {"held-out runs": str(self.held_out), "errors": "relative to the spread of the runs"}
         return shown_html("Comparison of emulators", facts, [frame_table(self.table)], said)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         lines = [f"{self.held_out} held-out runs; errors relative to the spread of the runs", self._text()]
         lines += [f"{name} was left out: {why}" for name, why in self.failures.items()]
