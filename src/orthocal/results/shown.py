@@ -33,7 +33,8 @@ def draws_frame(record: Record, keep: IntArray, predicted: xr.Dataset | None = N
 
 def posterior_html(record: Record, title: str) -> str:
     """The method, the data, and the summary."""
-    facts = {"method": str(record.method.get("kind")), "chains, draws": f"{record.chains} x {record.draws}"}
+    kind, bias = (str(one) for one in (record.method.get("kind"), (record.method.get("bias") or {}).get("kind", "")))
+    facts = {"method": f"{kind}, bias {bias}" if bias else kind, "chains, draws": f"{record.chains} x {record.draws}"}
     if record.has("constant_data", "x"):
         inputs = "" if record.without_inputs else f", inputs {listed(record.input_names)}"
         facts["data"] = f"{len(record.x)} rows{inputs}, outcomes {listed(record.outcome_names)}"
