@@ -55,7 +55,7 @@ def calibrate(
     keep_mb: float = MOST_AT_DATA / 1e6,
     emulator_draws: int | None = None,
 ) -> Posterior:
-    """Calibrate the simulator of ``problem``.
+    """Draws of theta and of the bias b given the field data: y = f(., theta) + b + noise, b orthogonal to df/dtheta.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def calibrate(
     method
         A name or an object, for instance ``oc.methods.Joint(bias=oc.bias.GP(nu=2.5))``. The default, ``"gp"``, is the
         joint projection with a Gaussian-process bias; ``"pgp"`` is the paper's Algorithm 1.
-    draws, warmup
-        Kept draws and warm-up iterations of each chain.
+    draws, warmup, chains
+        Kept draws and warm-up iterations of each chain, and the number of chains.
     seed
         The same seed gives the same draws, whatever the number of threads. None takes a new one, which is kept in
         the results.
@@ -83,23 +83,50 @@ def calibrate(
         How many draws of the emulator stand for what is uncertain about the simulator, where the simulator is an
         emulator that has draws: the joint projection projects each draw of the real process on one of them. Default:
         64; 0 takes the emulator's mean for the simulator, and so do other methods and several experiments.
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> problem = oc.examples.MODEL1.problem(seed=1)
+    >>> posterior = oc.calibrate(problem, draws=500, seed=1, progress=False)
+    >>> print(posterior.summary()[["mean", "sd"]].round(2))
+               mean    sd
+    parameter
+    theta      3.54  0.03
+    >>> bool(posterior.check())
+    True
     """
+    lengths = (draws, chains, warmup)
+    run = _planned(problem, method, lengths, seed, progress, checkpoint, keep_mb, emulator_draws)
+    return run.posterior(int(draws))
+
+
+def _planned(
+    problem: Problem | Experiments,
+    method: str | Method,
+    lengths: tuple[int, int, int],
+    seed: int | None,
+    progress: bool,
+    checkpoint: str | Path | Checkpoint | None,
+    keep_mb: float,
+    emulator_draws: int | None,
+) -> _Run:
+    """The run, with all that ``calibrate`` was given checked."""
     if not isinstance(problem, Problem | Experiments):
         raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem, or oc.Experiments")
     alone = problem if isinstance(problem, Problem) else next(iter(problem.problems.values()))
     chosen = method_for(alone, method)
+    draws, chains, warmup = lengths
     check_lengths(draws, chains, warmup, seed)
     where = Checkpoint(Path(checkpoint)) if isinstance(checkpoint, str | Path) else checkpoint
     if isinstance(keep_mb, bool) or not (isinstance(keep_mb, Real) and 0 < keep_mb < np.inf):
         raise InputError(f"keep_mb={keep_mb!r}: give the megabytes that model and bias at the data may take")
-    keep = int(1e6 * keep_mb)
+    rest = (int(chains), seed, int(warmup), progress, where, int(1e6 * keep_mb))
     if isinstance(problem, Experiments):
         if emulator_draws:
             raise InputError(f"emulator_draws={emulator_draws}: several experiments have the mean of each emulator")
-        rest = (int(chains), seed, int(warmup), progress, where, keep, 0)
-        return _together(problem, chosen, rest).posterior(int(draws))
-    count = asked_draws(problem, chosen, emulator_draws)
-    return _Run(problem, chosen, int(chains), seed, int(warmup), progress, where, keep, count).posterior(int(draws))
+        return _together(problem, chosen, (*rest, 0))
+    return _Run(problem, chosen, *rest, asked_draws(problem, chosen, emulator_draws))
 
 
 @dataclass(frozen=True)

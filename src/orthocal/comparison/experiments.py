@@ -167,7 +167,18 @@ class ExperimentComparison:
         return fits_figure(self.shared_draws())
 
     def shared_draws(self) -> dict[str, dict[str, Array | None]]:
-        """Draws of the shared parameters, name of a fit -> parameter -> its draws, where it has the parameter."""
+        """Draws of the shared parameters, name of a fit -> parameter -> its draws, where it has the parameter.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1, rng = oc.examples.MODEL1, np.random.default_rng(1)
+        >>> rigs = {name: model1.problem(*model1.simulate(rng, 20)) for name in ("rig A", "rig B")}
+        >>> settings = {"draws": 50, "chains": 2, "seed": 1, "progress": False}
+        >>> draws = oc.compare_experiments(oc.Experiments(rigs), **settings).shared_draws()
+        >>> list(draws)
+        ['all together', 'rig A alone', 'without rig A', 'rig B alone', 'without rig B']
+        """
         names = list(self.shared or self.together.parameter_names)
         fits = {TOGETHER: self.together}
         for name in dict.fromkeys([*self.alone, *self.without]):

@@ -29,11 +29,23 @@ def load(
 
     Parameters
     ----------
+    path
+        The file.
     simulator
         Needed only to predict at new points. Of several experiments: name of an experiment -> its simulator.
     bias
         The prior on the bias, where it is one of your own: a file holds its draws, but not its code. It must have the
         settings that it had in the run.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> posterior = oc.calibrate(model1.problem(seed=1), draws=50, chains=2, seed=1, progress=False)
+    >>> path = posterior.save("fit.nc")
+    >>> again = oc.load(path, simulator=model1.simulator)
+    >>> np.array_equal(again.theta, posterior.theta), again.predict([[0.5]])["mean"].shape
+    (True, (2, 50, 1, 1))
     """
     if bias is not None and (not isinstance(bias, BiasPrior) or isinstance(bias, type)):
         raise InputError(f"bias={bias!r}: give the prior on the bias, for instance MyPrior()")

@@ -46,6 +46,16 @@ class Posterior(Predictions):
         their attribute ``scale`` names. docs/arviz.md says more.
     record
         The same as types: what checks, figures and the report look at.
+
+    Examples
+    --------
+    >>> import orthocal as oc
+    >>> problem = oc.examples.MODEL1.problem(seed=1)
+    >>> posterior = oc.calibrate(problem, draws=50, chains=2, seed=1, progress=False)
+    >>> posterior
+    <Posterior of theta: 2 chains x 50 draws>
+    >>> posterior.data["posterior"]["theta"].shape
+    (2, 50)
     """
 
     def __init__(
@@ -69,7 +79,18 @@ class Posterior(Predictions):
 
     @property
     def data(self) -> xr.DataTree:
-        """The tree; what ArviZ looks at and no file holds is drawn when it is first asked for."""
+        """The tree; what ArviZ looks at and no file holds is drawn when it is first asked for.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> posterior = oc.calibrate(problem, draws=50, chains=2, seed=1, progress=False)
+        >>> {"posterior", "prior", "posterior_predictive", "log_likelihood"} <= set(posterior.data.children)
+        True
+        >>> posterior.data["posterior_predictive"]["y"].dims
+        ('chain', 'draw', 'point')
+        """
         self._complete()
         return self.record.data
 
@@ -81,32 +102,101 @@ class Posterior(Predictions):
             _ = self.log_likelihood
 
     def with_tree(self, tree: xr.DataTree) -> Posterior:
-        """The same with its draws in another tree: it may be a part of a larger one."""
+        """The same with its draws in another tree: it may be a part of a larger one.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> posterior = oc.calibrate(problem, draws=50, chains=2, seed=1, progress=False)
+        >>> posterior.with_tree(posterior.data.copy())
+        <Posterior of theta: 2 chains x 50 draws>
+        """
         return Posterior(tree, self._simulator, self._samplers, self._prior, self._more)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
+        """Names of the parameters.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> oc.calibrate(problem, draws=20, chains=2, seed=1, progress=False).parameter_names
+        ('theta',)
+        """
         return self.record.parameter_names
 
     @property
     def outcome_names(self) -> tuple[str, ...]:
+        """Names of the outcomes.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.TWO_OUTCOMES.problem(seed=1)
+        >>> oc.calibrate(problem, draws=20, chains=2, seed=1, progress=False).outcome_names
+        ('y1', 'y2')
+        """
         return self.record.outcome_names
 
     @property
     def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> oc.calibrate(problem, draws=20, chains=2, seed=1, progress=False).input_names
+        ('x',)
+        """
         return self.record.input_names
 
     @property
     def q(self) -> int:
+        """Number of outcomes.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.TWO_OUTCOMES.problem(seed=1)
+        >>> oc.calibrate(problem, draws=20, chains=2, seed=1, progress=False).q
+        2
+        """
         return self.record.q
 
     @property
     def theta(self) -> Array:
-        """The draws of theta, (chain, draw, p)."""
+        """The draws of theta, (chain, draw, p).
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> oc.calibrate(problem, draws=50, chains=2, seed=1, progress=False).theta.shape
+        (2, 50, 1)
+        """
         return self.record.theta
 
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
-        """One row a parameter: mean, sd, equal-tailed interval, effective sample sizes and R-hat."""
+        """One row a parameter: mean, sd, equal-tailed interval, effective sample sizes and R-hat.
+
+        Parameters
+        ----------
+        interval
+            Probability of the interval.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> posterior = oc.calibrate(problem, draws=200, chains=2, seed=1, progress=False)
+        >>> print(posterior.summary(0.9)[["mean", "sd"]].round(2))
+                   mean    sd
+        parameter
+        theta      3.54  0.03
+        """
         return self.record.summary(interval)
 
     def to_frame(
@@ -165,6 +255,14 @@ class Posterior(Predictions):
         ``wall`` and ``cpu`` are seconds, the second of all processes, also those that call the simulator; ``simulator``
         are the wall seconds spent waiting for it, and ``calls`` its calls. A best fit that had been searched before has
         zeros.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> posterior = oc.calibrate(problem, draws=50, chains=2, seed=1, progress=False)
+        >>> list(posterior.times().index)
+        ['best fit', 'sampling', 'checks', 'total']
         """
         return self.record.times()
 
@@ -173,6 +271,20 @@ class Posterior(Predictions):
 
         Markov chains go on where they ended. What is not a chain, and what is done with all draws together (their
         projection by the simulator, say), is done anew.
+
+        Parameters
+        ----------
+        draws
+            How many more.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> settings = {"chains": 2, "seed": 1, "progress": False}
+        >>> longer = oc.calibrate(problem, "pgp", draws=20, **settings).extend(30)
+        >>> np.array_equal(longer.theta, oc.calibrate(problem, "pgp", draws=50, **settings).theta)
+        True
         """
         if not isinstance(draws, int | np.integer) or draws < 1:
             raise InputError(f"draws={draws!r}: give the number of further draws a chain, at least 1")
@@ -190,6 +302,14 @@ class Posterior(Predictions):
         """log p(y_i | theta, bias, noise) of every draw and row, also in ``data["log_likelihood"]``, for ArviZ.
 
         Algorithm 1 has none: its draws have no joint density.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> posterior = oc.calibrate(problem, draws=50, chains=2, seed=1, progress=False)
+        >>> dict(posterior.log_likelihood.sizes)
+        {'chain': 2, 'draw': 50, 'point': 100}
         """
         require_likelihood(self.record)
         tree = self.record.data
@@ -203,31 +323,92 @@ class Posterior(Predictions):
 
         A flexible bias leans on single observations; ``pareto_k`` says for each row whether its estimate can be relied
         on, and printing the result says so too.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> loo = oc.calibrate(problem, draws=200, chains=2, seed=1, progress=False).loo()
+        >>> loo.pareto_k.shape, bool(0 < loo.p < 20)
+        ((100,), True)
         """
         require_likelihood(self.record)
         return loo(self.record)
 
     @one_blas_thread()
     def check(self) -> Findings:
-        """What is fine, what is not, and what to do, in plain words; false where there is a problem."""
+        """What is fine, what is not, and what to do, in plain words; false where there is a problem.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> found = oc.calibrate(problem, draws=500, seed=1, progress=False).check()
+        >>> bool(found)
+        True
+        >>> print(found[1])
+        [fine]    parameters: their effects on the simulator can be told apart
+
+        Too few draws are a problem, which comes first:
+
+        >>> print(oc.calibrate(problem, draws=20, chains=2, seed=1, progress=False).check()[0])
+        [problem] mixing: ... -> run longer: more draws, ...
+        """
         return findings(self.record)
 
     def save(self, path: str | Path) -> Path:
         """Write everything to a netCDF file (any program that reads HDF5 can read it); no pickle inside.
 
         For one input the curves of the report are written too: the simulator is called for about 400 draws once.
+
+        Parameters
+        ----------
+        path
+            The file, in a folder that is there. It is written whole, or not at all.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> posterior = oc.calibrate(problem, draws=50, chains=2, seed=1, progress=False)
+        >>> oc.load(posterior.save("fit.nc"))
+        <Posterior of theta: 2 chains x 50 draws>
         """
         _ = self.curves
         return store.save(self.record.data, path)
 
     def pairs_figure(self) -> Figure:
-        """The joint posterior of every two parameters."""
+        """The joint posterior of every two parameters.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL3.problem(seed=1)
+        >>> posterior = oc.calibrate(problem, draws=50, chains=2, seed=1, progress=False)
+        >>> len(posterior.pairs_figure().axes)
+        1
+        """
         from .parameter_figures import pairs_figure
 
         return pairs_figure(self.record)
 
     def report(self, path: str | Path) -> Path:
-        """Write one self-contained HTML page."""
+        """Write one self-contained HTML page, which opens offline and runs no script.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> posterior = oc.calibrate(problem, draws=50, chains=2, seed=1, progress=False)
+        >>> path = posterior.report("fit.html")
+        >>> path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+        True
+        """
         from .report import write_report
 
         _ = self.curves

@@ -39,12 +39,29 @@ class Predictions(Plots):
 
     @property
     def has_simulator(self) -> bool:
-        """Whether predictions at new points can be made."""
+        """Whether predictions at new points can be made.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> posterior = oc.calibrate(problem, draws=20, chains=2, seed=1, progress=False)
+        >>> posterior.has_simulator, oc.load(posterior.save("fit.nc")).has_simulator
+        (True, False)
+        """
         return self._simulator is not None
 
     @property
     def emulator(self) -> EmulatorLike | None:
-        """The emulator that took the simulator's place, or None."""
+        """The emulator that took the simulator's place, or None.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> oc.calibrate(problem, draws=20, chains=2, seed=1, progress=False).emulator is None
+        True
+        """
         return None if self._simulator is None else self._simulator.emulator
 
     def predict(
@@ -81,6 +98,15 @@ class Predictions(Plots):
         (point,) is that to the nearest data, in length-scales of the bias; its attribute ``units`` says what stands for
         these where the bias is no Gaussian process. ``far`` (point,) says which points lie far from the data, beside
         the gaps that these have among themselves.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> posterior = oc.calibrate(problem, draws=50, chains=2, seed=1, progress=False)
+        >>> predicted = posterior.predict([[0.2], [0.5]])
+        >>> predicted["mean"].dims, bool((predicted["model"] + predicted["bias"] == predicted["mean"]).all())
+        (('chain', 'draw', 'point', 'outcome'), True)
         """
         if self.record.without_inputs and x_new is not None:
             raise InputError("the outputs have no x: predict() without x_new gives all of them")
@@ -99,16 +125,64 @@ class Predictions(Plots):
         return predicted
 
     def remarks_at(self, x_new: Array) -> list[str]:
-        """What is to be said of predictions at x_new (m, d): far from the data, or from the points of the runs."""
+        """What is to be said of predictions at x_new (m, d): far from the data, or from the points of the runs.
+
+        Parameters
+        ----------
+        x_new
+            Points (m, d).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> posterior = oc.calibrate(problem, draws=20, chains=2, seed=1, progress=False)
+        >>> posterior.remarks_at(np.array([[0.5]])), len(posterior.remarks_at(np.array([[5.0]])))
+        ([], 1)
+        """
         words = (distances(self.record, x_new).words, self._predictor.outside_runs(x_new))
         return [one for one in words if one is not None]
 
     def predict_draws(self, x_new: Array, keep: IntArray, seed: int | None = None) -> xr.Dataset:
-        """Predictions at x_new (m, d) for the draws numbered ``keep`` of every chain, as those of ``predict``."""
+        """Predictions for some of the draws, as those of ``predict``.
+
+        Parameters
+        ----------
+        x_new
+            Points (m, d).
+        keep
+            Numbers of the draws of every chain.
+        seed
+            As for ``predict``.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> posterior = oc.calibrate(problem, draws=20, chains=2, seed=1, progress=False)
+        >>> posterior.predict_draws(np.array([[0.5]]), np.array([0, 10, 19]))["mean"].shape
+        (2, 3, 1, 1)
+        """
         return self._predictor(x_new, keep, self.generator(seed))
 
     def model_at(self, x: Array, theta: Array) -> Array:
-        """The simulator at x (m, d) and theta (p,), on the scale of the noise, (m, q)."""
+        """The simulator at x (m, d) and theta (p,), on the scale of the noise, (m, q).
+
+        Parameters
+        ----------
+        x
+            Points.
+        theta
+            The parameters.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> posterior = oc.calibrate(problem, draws=20, chains=2, seed=1, progress=False)
+        >>> posterior.model_at(np.array([[0.5]]), np.array([3.0]))
+        array([[1.5]])
+        """
         return self._predictor.simulator.required(x, theta)
 
     def bias_size(self, interval: float = 0.95) -> pd.DataFrame:
@@ -119,6 +193,19 @@ class Predictions(Plots):
         over the variance of the real process over the domain. A bias far below the noise cannot be told from none: what
         is found there is its uncertainty. A method other than the joint projection calls the simulator at the nodes for
         about 400 draws.
+
+        Parameters
+        ----------
+        interval
+            Probability of the intervals.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> size = oc.calibrate(problem, draws=200, chains=2, seed=1, progress=False).bias_size()
+        >>> bool(1 < size.loc["y", "noise_sds"] < 3)
+        True
         """
         return size_table(self.record, interval, self._bias_squares)
 
@@ -138,6 +225,14 @@ class Predictions(Plots):
         The bias is on the transformed scale, all else on the outcomes' own.
 
         They are kept in the file, so that its report needs no simulator.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> posterior = oc.calibrate(problem, draws=50, chains=2, seed=1, progress=False)
+        >>> sorted(posterior.curves.data_vars)
+        ['bias', 'mean', 'model', 'observation']
         """
         if self.record.curves is not None:
             return self.record.curves
@@ -155,7 +250,21 @@ class Predictions(Plots):
         return curves
 
     def generator(self, seed: int | None = None) -> np.random.Generator:
-        """Of what predictions draw anew; default: the run's."""
+        """Of what predictions draw anew.
+
+        Parameters
+        ----------
+        seed
+            Default: the run's.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL1.problem(seed=1)
+        >>> posterior = oc.calibrate(problem, draws=20, chains=2, seed=1, progress=False)
+        >>> bool(posterior.generator(3).random() == posterior.generator(3).random())
+        True
+        """
         entropy = self.record.seed if seed is None else seed
         return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(2**31,)))
 
