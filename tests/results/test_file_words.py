@@ -55,7 +55,7 @@ def test_no_advice_is_for_programs_only():
     [
         ("give noise_cov, or more starts; a", "give cov in [noise], or more starts in [sampling]; a"),
         ('give transform="log" or "sqrt", or y_err', 'give transform = "log" or "sqrt" in [data], or y_err in [data]'),
-        ("add runs there (oc.next_runs), or", "make more runs there (orthocal simulate, with a larger design), or"),
+        ("add runs there (oc.next_runs), or", "make more runs there (orthocal next-runs says where), or"),
         ("take more nodes: oc.Box(lower, upper, nodes=...)", "take more nodes: nodes in [domain]"),
         ("run longer: more draws, and more warmup", "run longer: more draws, and more warmup in [sampling]"),
     ],

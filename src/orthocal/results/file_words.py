@@ -27,7 +27,7 @@ _WORDS = (
         'take kernel = "laplace" or "slice" in [method]',
     ),
     (r"give starts=|(?<=or )more starts", "more starts in [sampling]"),
-    (r"add runs( there)? \(oc\.next_runs\)", r"make more runs\1 (orthocal simulate, with a larger design)"),
+    (r"add runs( there)? \(oc\.next_runs\)", r"make more runs\1 (orthocal next-runs says where)"),
     (r"oc\.compare_emulators", "orthocal emulate"),
     (r"\(emulator_draws\)", "(emulator_draws in [sampling])"),
     (r"emulator_error=True", "error = true in [simulator]"),
