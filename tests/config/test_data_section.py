@@ -55,6 +55,15 @@ def test_transforms(tmp_path, line, names):
     np.testing.assert_allclose(problem.data.native_y, table[["c", "v"]])
 
 
+def test_units(tmp_path):
+    _, problem = built(tmp_path, 'units = { t = "s", c = "mol/l", a = "mol/l" }')
+    assert problem.units == {"t": "s", "c": "mol/l", "a": "mol/l"}
+    with pytest.raises(
+        oc.OrthocalError, match="units has 'w': give names of inputs, outcomes or parameters, t, u, c, v, a"
+    ):
+        built(tmp_path, 'units = { w = "s" }')
+
+
 @pytest.mark.parametrize(
     ("line", "columns"),
     [

@@ -10,7 +10,7 @@ from .label_figures import has_label_curves
 from .record import Record
 
 POSTERIOR = (
-    "The parameters given the data, beside what the prior said; the best fit is where the simulator's mean is closest "
+    "The parameters given the data, beside what the prior said; at the best fit the simulator alone comes closest "
     "to the data."
 )
 RESIDUALS = (
