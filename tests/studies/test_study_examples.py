@@ -152,7 +152,13 @@ def test_a_run_that_is_ended_goes_on_and_makes_one_page(tmp_path):
     assert list(table["replications"]) == [2, 0]
     assert table["measured_mean"].notna().all()
     for text in (page, (tmp_path / "examples.html").read_text(encoding="utf-8")):
-        for said_there in ("8.16 ± 0.20 (surmise, without a bias)", "0.640594", "Technometrics 49", "problems in"):
+        for said_there in (
+            "8.16 ± 0.20 (surmise, without a bias)",
+            "0.640594",
+            "Technometrics 49",
+            "problems in",
+            "Sürer",
+        ):
             assert said_there in text
 
 

@@ -31,7 +31,7 @@ _MEANING = (
 
 
 class _Section(NamedTuple):
-    """One example on the page: what it is, and its table."""
+    """One example on the page: what it is, and its table, which has rows where there is a truth."""
 
     example: Example
     star: str
@@ -46,9 +46,7 @@ def write_example_pages(studies: Sequence[Study], results: Results, folder: Path
     grids = (coverage_grid(table), measured_grid(shown, table), found_grid(table))
     overviews = [grid for grid in grids if grid.rows]
     sections = [
-        _Section(study.model, _star(study.model), simulated_grid(study, tables[study.model.name]))
-        for study in shown
-        if study.model.truth is not None
+        _Section(study.model, _star(study.model), simulated_grid(study, tables[study.model.name])) for study in shown
     ]
     settings = _settings(shown, results)
     page = _markdown(overviews, sections, settings)
@@ -75,6 +73,8 @@ def write_example_pages(studies: Sequence[Study], results: Results, folder: Path
 
 
 def _star(example: Example) -> str:
+    if not example.theta_star:
+        return ""
     pairs = zip(example.parameters, example.theta_star, strict=True)
     return ", ".join(f"{name} = {value:.6g}" for name, value in pairs)
 
@@ -102,9 +102,7 @@ def _markdown(overviews: list[Grid], sections: list[_Section], settings: list[tu
         parts += [f"## {grid.title}", *([grid.caption] if grid.caption else []), markdown_table(grid.header, grid.rows)]
     parts += ["## Every problem", _MEANING]
     for example, star, grid in sections:
-        parts += [
-            f"### {example.title} (`{example.name}`)",
-            f"{example.words} theta*: {star}. Source: {example.source}.",
-            markdown_table(grid.header, grid.rows),
-        ]
+        truth = f" theta*: {star}." if star else ""
+        parts += [f"### {example.title} (`{example.name}`)", f"{example.words}{truth} Source: {example.source}."]
+        parts += [markdown_table(grid.header, grid.rows)] if grid.rows else []
     return "\n\n".join(parts)

@@ -113,8 +113,8 @@ SIMULATED = ["parameter", "theta*", "method", "mean", "scatter", "mean sd", "cov
 
 
 def simulated_grid(study: Study, table: pd.DataFrame) -> Grid:
-    """One problem with a truth: a row a parameter and method."""
-    rows = [_simulated_cells(row) for _, row in table.iterrows()]
+    """One problem: a row a parameter and method, where there is a truth."""
+    rows = [_simulated_cells(row) for _, row in table.iterrows() if pd.notna(row["theta_star"])]
     return Grid(study.title, "", SIMULATED, rows, 3)
 
 
