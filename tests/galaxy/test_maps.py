@@ -45,6 +45,12 @@ def painted(axis):
     return found[0], found[1] if len(found) > 1 else None
 
 
+def test_a_notebook_shows_the_figure_without_pyplot():
+    bins = galaxy()
+    figure = map_figure(bins, {"observed": bins.values})
+    assert figure._repr_png_().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize("known", [True, False], ids=["pixels", "cells"])
 def test_one_row_an_outcome_and_shared_scales(known):
     bins = galaxy(pixel_map=pixels() if known else None)

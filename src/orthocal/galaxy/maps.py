@@ -18,6 +18,7 @@ from scipy.spatial import Delaunay, QhullError, Voronoi, cKDTree
 
 from ..arrays import Array, BoolArray, IntArray, as_columns, as_floats, checked_names
 from ..errors import InputError
+from ..pages.panels import ShownFigure
 from ..pages.style import GUIDE, SHADE, STYLE, text
 from .kinematics import Kinematics, PixelMap
 
@@ -153,7 +154,7 @@ class _Panels(NamedTuple):
         for title in titles:
             left.append(left[-1] + wide + (_BAR + 0.12 if title in with_bar else 0.12))
         size = (left[-1], rows * (high + 0.15) + 0.67)
-        return cls(Figure(figsize=size), left, rows, wide, high)
+        return cls(ShownFigure(figsize=size), left, rows, wide, high)
 
     def axis(self, k: int, j: int) -> Axes:
         axis = self._axes(k, self.left[j], self.width)
