@@ -80,8 +80,8 @@ def test_a_tutorial_says_what_was_found_and_what_not_to_conclude(path):
     assert "\n## What not to conclude" in text
     assert ".check()" in code
     assert ".predict(" in code
-    # an axis without a unit is not read; numbers without one are named as such by their label
-    assert re.search(r"label=f?\"[^\"]*\[", code)
+    # a label that ends with its unit: an axis without one is not read
+    assert re.search(r" \[[^\]\"]+\]\"", code)
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=name_of)
