@@ -150,3 +150,18 @@ class Plots:
         from .figures import predictive_drawing
 
         return predictive_drawing(self._drawn_record(), outcome).figure()
+
+    def pairs_figure(self) -> Figure:
+        """The joint posterior of every two parameters.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> problem = oc.examples.MODEL3.problem(seed=1)
+        >>> posterior = oc.calibrate(problem, draws=50, chains=2, seed=1, progress=False)
+        >>> len(posterior.pairs_figure().axes)
+        1
+        """
+        from .parameter_figures import pairs_figure
+
+        return pairs_figure(self.record)

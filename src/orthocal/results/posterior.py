@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -26,9 +25,6 @@ from .predictive import PREDICTIVE, predictive_group
 from .record import Record
 from .scores import Loo, loo
 from .shown import draws_frame, posterior_html
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 class Posterior(Predictions):
@@ -376,21 +372,6 @@ class Posterior(Predictions):
         """
         _ = self.curves
         return store.save(self.record.data, path)
-
-    def pairs_figure(self) -> Figure:
-        """The joint posterior of every two parameters.
-
-        Examples
-        --------
-        >>> import orthocal as oc
-        >>> problem = oc.examples.MODEL3.problem(seed=1)
-        >>> posterior = oc.calibrate(problem, draws=50, chains=2, seed=1, progress=False)
-        >>> len(posterior.pairs_figure().axes)
-        1
-        """
-        from .parameter_figures import pairs_figure
-
-        return pairs_figure(self.record)
 
     def report(self, path: str | Path) -> Path:
         """Write one self-contained HTML page, which opens offline and runs no script.
