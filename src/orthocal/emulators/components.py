@@ -145,7 +145,8 @@ class ComponentEmulator(Emulator):
         start = 0
         for k, own in enumerate(each):
             functions[start : (start := start + len(own)), :, k] = own
-        return LeftOut(np.tensordot(np.hstack(errors), functions, 1), functions, np.hstack(variances))
+        own = self.unit.shift + self.unit.scale * fitted[0].inputs[near]
+        return LeftOut(own, np.tensordot(np.hstack(errors), functions, 1), functions, np.hstack(variances))
 
     @cached_property
     def _score_vars(self) -> list[float]:

@@ -61,7 +61,7 @@ class EmulatorDraws(NamedTuple):
     stretch: float = 1.0
 
     @classmethod
-    def of(cls, problem: Problem, plan: Plan, linear: Linear) -> EmulatorDraws | None:
+    def of(cls, problem: Problem, plan: Plan) -> EmulatorDraws | None:
         """As a plan asks for them."""
         if not plan.emulator_draws:
             return None
@@ -74,7 +74,7 @@ class EmulatorDraws(NamedTuple):
         numbers = np.concatenate([(start + np.arange(plan.draws)) % count for start in first])
         data, support, flat_x = problem.data, problem.parameters.support, problem.simulator.flat_x
         bound = partial(BoundSimulator, support=support, q=data.q, flat_x=flat_x, transforms=data.transforms)
-        factor = stretch(problem, linear)
+        factor = stretch(problem)
         return cls(stretched_draws(emulator, count, plan.emulator_seed, factor), numbers, bound, factor)
 
     def simulator(self, number: int) -> BoundSimulator:
@@ -154,7 +154,7 @@ class Emulated(NamedTuple):
     @classmethod
     def of(cls, problem: Problem, plan: Plan, linear: Linear) -> Emulated | None:
         """As a plan asks for them."""
-        draws = EmulatorDraws.of(problem, plan, linear)
+        draws = EmulatorDraws.of(problem, plan)
         if draws is None:
             return None
         errors = problem.whiten(draws.errors(problem.rule.nodes, problem.theta_tilde, problem.fit_at_nodes))

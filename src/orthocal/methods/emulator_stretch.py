@@ -1,9 +1,10 @@
 """By how much the draws of an emulator are stretched: what it misses of its own runs, beside what it expects to miss.
 
-    f_k = f_hat + c e_k,   c^2 = max_j mean_i (A e_i)_j^2 / (A V_i A')_jj,   at least 1,
+    f_k = f_hat + c e_k,   c^2 = max_j mean_i (A_i e_i)_j^2 / (A_i V_i A_i')_jj,   at least 1,
 
 e_i is what the emulator misses of run i when it is learnt from the others, V_i the covariance that it expects of that,
-and A = (G'WG)^-1 G'W takes errors to theta. The mean is over the runs nearest to theta_tilde.
+and A_i = (G'WG)^-1 G'W takes errors to theta, with the gradient G at that run. The mean is over the runs nearest to
+theta_tilde.
 
 A process is fitted so that its errors have the size that it says on the whole, each component by itself. What moves
 theta is a sum over many components and outcomes whose errors go together, in one part of the box: of 400 runs of the
@@ -20,30 +21,40 @@ import numpy as np
 from ..arrays import Array
 from ..problem.emulator import DrawLike, WithLeftOut
 from ..problem.problem import Problem
-from .regress import Linear
 
 #: runs that tell it, which makes it uncertain by a tenth, and the largest that is believed
 NEAREST, MOST = 60, 5.0
+#: of effects of parameters, each of length 1, combinations that are shorter are none
+SHORT = 0.01
 
 
-def stretch(problem: Problem, linear: Linear) -> float:
+def stretch(problem: Problem) -> float:
     """c; 1 where the emulator does not know what it misses of its runs."""
-    emulator, theta, nodes = problem.simulator.emulator, problem.theta_tilde, problem.rule.nodes
-    found = emulator.left_out(nodes, theta, NEAREST) if isinstance(emulator, WithLeftOut) else None
+    emulator, nodes = problem.simulator.emulator, problem.rule.nodes
+    found = emulator.left_out(nodes, problem.theta_tilde, NEAREST) if isinstance(emulator, WithLeftOut) else None
     if emulator is None or found is None:
         return 1.0
-    transforms = problem.data.transforms
-    slope = transforms.slope(emulator(nodes, theta)) if transforms else np.ones(found.errors.shape[1:])
+    transforms, root = problem.data.transforms, np.sqrt(problem.rule.weights)[:, None]
 
-    def moved(errors: Array) -> Array:
-        return np.asarray(problem.whiten(errors * slope).reshape(len(errors), -1) @ linear.coefficients.T)
+    def whitened(values: Array, slope: Array) -> Array:
+        """Values (k, m, q) as rows whose squares add up to the loss."""
+        return np.asarray((problem.whiten(values * slope) * root).reshape(len(values), -1))
 
-    expected = found.variances @ moved(found.functions) ** 2
-    known = (expected > 0).all(axis=0)
-    if not known.any():
-        return 1.0
-    ratios = np.mean(moved(found.errors)[:, known] ** 2 / expected[:, known], axis=0)
-    return float(np.clip(np.sqrt(ratios.max()), 1.0, MOST))
+    ratios = []
+    for theta, errors, variances in zip(found.theta, found.errors, found.variances, strict=True):
+        slope = transforms.slope(emulator(nodes, theta)) if transforms else np.ones(errors.shape)
+        A = _to_theta(whitened(np.moveaxis(emulator.gradient(nodes, theta), 2, 0), slope).T)
+        expected = (A @ whitened(found.functions, slope).T) ** 2 @ variances
+        moved = (A @ whitened(errors[None], slope).T)[:, 0]
+        ratios.append(np.divide(moved**2, expected, out=np.zeros_like(moved), where=expected > 0))
+    return float(np.clip(np.sqrt(np.mean(ratios, axis=0).max()), 1.0, MOST))
+
+
+def _to_theta(G: Array) -> Array:
+    """(G'G)^-1 G', (p, m), for G (m, p) whose columns may be alike, or zero."""
+    length = np.linalg.norm(G, axis=0)
+    length[length == 0] = 1.0
+    return np.asarray(np.linalg.pinv(G / length, rcond=SHORT) / length[:, None])
 
 
 class StretchedDraws(Sequence[DrawLike]):

@@ -103,12 +103,15 @@ class LeftOut(NamedTuple):
 
     Attributes
     ----------
+    theta
+        Of these runs, (c, p).
     errors
         At points x, (c, m, q).
     functions, variances
         The covariance that it expects of them: sum_r variances[i, r] functions[r] functions[r]', (r, m, q) and (c, r).
     """
 
+    theta: Array
     errors: Array
     functions: Array
     variances: Array
