@@ -3,6 +3,7 @@
 import io
 import os
 import pty
+import re
 import subprocess
 import sys
 import termios
@@ -12,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from orthocal.progress import progress_bar, progress_shown
+from orthocal.progress import progress_bar, progress_shown, silenced
 from orthocal.regression import compiled
 
 SLOW = """
@@ -47,6 +48,31 @@ def test_no_bar_unless_wanted_and_on_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with progress_shown(True):
         assert progress_bar(items, "work") is items
+
+
+def test_quiet_wins_over_those_who_want_a_bar(monkeypatch):
+    items = [1, 2, 3]
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with silenced(True), progress_shown(True):
+        assert progress_bar(items, "work") is items
+        with silenced(False):
+            assert progress_bar(items, "work") is items
+    with silenced(False), progress_shown(True):
+        assert progress_bar(items, "work") is not items
+
+
+def test_a_bar_says_rate_and_remaining_time(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress_shown(True):
+        bar = progress_bar(range(10), "work")
+        bar.delay, bar.start_t = 0.0, bar.start_t - 4.0
+        for _ in zip(range(2), bar, strict=False):
+            pass
+        bar.update(1)
+        shown = str(bar)
+        bar.close()
+    assert re.search(r"work: +\d+%.*/10 \[00:0\d<00:\d\d, +[\d.]+(it/s|s/it)\]", shown), shown
 
 
 def seen_on_a_terminal(progress: bool) -> str:

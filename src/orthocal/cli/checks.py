@@ -47,8 +47,9 @@ def check(
 def check_before(config: ProblemFile | ExperimentsFile, path: Path, prints: bool) -> None:
     """Look at the problem of a file, and end."""
     from ..config.experiments_file import build_any
+    from ..progress import progress_shown
 
-    with quietly(), prints_left_out(prints):
+    with quietly(), progress_shown(True), prints_left_out(prints):
         found = look_before(build_any(config, path), config.method.name, config.sampling)
     conclude_check(found)
 

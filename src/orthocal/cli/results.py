@@ -57,10 +57,17 @@ def calibrated(
 
 def write_fit(posterior: Posterior, outputs: Outputs, name: str) -> dict[str, Path | str]:
     """Result, report and tables of a fit, and where they are: what is on disk outlasts a terminal that has gone."""
+    from ..progress import announced, progress_shown
+
     result, page, parameters, predictions = result_names(name)
+
+    def report(folder: Path) -> Path:
+        with progress_shown(True), announced("drawing the figures of the report, some seconds"):
+            return posterior.report(folder / page)
+
     files = {
         "result": outputs.written(lambda folder: posterior.save(folder / result)),
-        "report": outputs.written(lambda folder: posterior.report(folder / page)),
+        "report": outputs.written(report),
         "parameters": outputs.written(lambda folder: _written(_parameters(posterior), folder / parameters)),
     }
     table = _predictions(posterior)
