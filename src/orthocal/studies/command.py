@@ -58,12 +58,8 @@ def study(
     kind, _, one_example = name.partition("/")
     if kind == EXAMPLES:
         request = Request(replications, keys, seed, draws, retry)
-        _study_examples(
-            _listed(one_example or examples),
-            request,
-            out or Path("study-examples"),
-            lambda: study_workers(jobs, cluster),
-        )
+        where = out or Path("study-examples")
+        _study_examples(_listed(one_example or examples), request, where, lambda: study_workers(jobs, cluster))
         return
     if examples is not None:
         raise InputError(f"--examples {examples}: only `orthocal study examples` takes it")
