@@ -10,6 +10,7 @@ import pandas as pd
 from scipy import stats
 
 import orthocal as oc
+from orthocal.emulators.page import write_emulator_page
 from orthocal.galaxy.fit import fit_galaxy
 from orthocal.galaxy.fit_data import table_data
 from orthocal.galaxy.fit_page import write_all
@@ -196,6 +197,16 @@ def compared_outputs(folder: Path) -> Path:
     return oc.compare(_outputs(), ["gp", "none"], folds=0, **QUICK).report(folder / "compared-outputs.html")
 
 
+def emulators(folder: Path) -> Path:
+    """Two emulators of two outcomes."""
+    rng = np.random.default_rng(10)
+    theta, x = rng.random((40, 2)), np.linspace(0, 1, 8)[:, None]
+    output = np.stack([np.column_stack([a * np.sin(3 * x[:, 0] + b), b * x[:, 0] + a**2]) for a, b in theta])
+    runs = oc.RunTable(theta, output, x)
+    compared = oc.compare_emulators(runs, ["gp", "bmars"], folds=2)
+    return write_emulator_page(compared, runs, folder / "emulators.html", "Emulators of a table")
+
+
 def study(folder: Path) -> Path:
     """The paper's first table with figures that are made up here."""
     table1 = study_by_name("table1")
@@ -287,6 +298,7 @@ KINDS: dict[str, Callable[[Path], Path]] = {
         compared_experiments,
         comparison,
         compared_outputs,
+        emulators,
         study,
         examples,
         galaxy,
