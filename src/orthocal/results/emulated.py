@@ -81,8 +81,8 @@ def _propagated(record: Record, notes: Notes) -> Iterator[Finding]:
         yield Finding("fine", "emulator", message)
         return
     if notes.runs_to_halve:
-        runs = "run" if notes.runs_to_halve == 1 else "runs"
-        message += f"; {notes.runs_to_halve} more {runs}, each where it is best, would halve it"
+        runs = "run, where" if notes.runs_to_halve == 1 else "runs, each where"
+        message += f"; {notes.runs_to_halve} more {runs} it is best, would halve it"
     elif notes.runs_to_halve == 0:
         message += "; it would take many more runs to halve it"
     advice = "add runs (oc.next_runs) and fit the emulator again"
