@@ -1,11 +1,14 @@
 """posterior.plot_*: the figures of the report, one at a time, for any kind of problem; and what is said of them."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
 
 import orthocal as oc
 from orthocal.errors import InputError
+from orthocal.pages.pictures import picture
 from orthocal.results.figures import bias_drawing, fit_drawing, predictive_drawing, residuals_drawing
 from orthocal.results.parameter_figures import pairs_panels, posterior_panels, posterior_seen, prior_density
 from orthocal.results.replicated import levels_of, replicated
@@ -164,6 +167,10 @@ def test_outputs_without_inputs():
         (axis,) = figure.axes
         assert len(axis.get_yticklabels()) == 3
         assert axis.get_xlabel().endswith("[noise sd]")
+    # a colour that is no variable would be the same on dark pages
+    for drawing in (fit_drawing, bias_drawing, residuals_drawing, predictive_drawing):
+        shown = picture("a", "b", drawing(posterior.record))
+        assert not re.findall(r"(?:fill|stroke):#\w+", shown.svg + "".join(entry.swatch for entry in shown.key))
     with pytest.raises(InputError, match="the outputs have no inputs, leave x out"):
         posterior.plot_bias(x="t")
 

@@ -56,7 +56,7 @@ def outputs_bias(record: Record) -> Drawing:
     def draw(axis: Axes) -> None:
         axis.barh(levels, sds[0], height=0.6, color=BIAS, alpha=0.45, label="mean")
         ends = [sds[0] - sds[1], sds[2] - sds[0]]
-        axis.errorbar(sds[0], levels, xerr=ends, fmt="none", ecolor=BIAS, elinewidth=1.5, capsize=3, label="95 %")
+        axis.errorbar(sds[0], levels, xerr=ends, fmt="none", color=BIAS, elinewidth=1.5, capsize=3, label="95 %")
         axis.axvline(0, color=DATA, lw=0.9)
         axis.set(xlabel="bias [noise sd]")
         finished(axis, levels, [shortened(name, LONGEST_NAME) for name in names])
