@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.linalg import block_diag
 
 import orthocal as oc
-from orthocal.experiments import integrated_scales, regression
+from orthocal.experiments import integrated_scales, regression, scales
 from orthocal.experiments.scales import fitted_scales
 
 NOISE_SD = 0.1
@@ -55,12 +55,28 @@ def restricted_log_density(experiments, found, log_values):
     inverse = np.linalg.inv(S)
     H, h = G.T @ inverse @ G, G.T @ inverse @ z
     value = -0.5 * (np.linalg.slogdet(S)[1] + np.linalg.slogdet(H)[1] + z @ inverse @ z - h @ np.linalg.solve(H, h))
-    prior = found[0][0].expected
-    return value - 0.5 * np.sum(((log_values - prior.mean[:2]) / prior.sd[:2]) ** 2)
+    return value + expected_log_density(found[0][0].expected, log_values)
+
+
+def expected_log_density(expected, log_values):
+    """Half-Cauchy of sd, whose scale is the rms of sds that are log-normal about the others', and of the length."""
+    size = np.sqrt(stats.lognorm(np.log(3), scale=np.exp(expected.mean[0])).moment(2))
+    of_log_sd = stats.halfcauchy(scale=size).logpdf(np.exp(log_values[0])) + log_values[0]
+    return of_log_sd + stats.norm(expected.mean[1], np.log(3)).logpdf(log_values[1])
+
+
+def test_the_prior_of_few_data_is_a_half_cauchy_law_of_the_sd(two):
+    """Up to a constant; and the share of sds below s is proportional to s where s is small."""
+    expected = fitted(two)[0][0].expected
+    points = np.array([[-20.0, 0.3], [-3.0, -1.0], [0.0, 0.0], [2.0, -2.0], [15.0, 1.0]])
+    away = [integrated_scales.log_prior(expected, one) - expected_log_density(expected, one) for one in points]
+    np.testing.assert_allclose(away, away[0], atol=1e-8)
+    small = [integrated_scales.log_prior(expected, np.array([size, 0.0])) for size in (-12.0, -11.0)]
+    assert np.diff(small)[0] == pytest.approx(1.0, abs=1e-6)
 
 
 def test_the_sample_has_the_moments_of_the_restricted_posterior(two, monkeypatch):
-    """Means within .15 sds and sds within 15 %: with 1024 candidates both errors have sds of about .03."""
+    """Means within .15 sds and sds within 15 %: with 512 sets the errors have sds of about .05."""
     monkeypatch.setattr(integrated_scales, "MOST_POINTS", 20)
     monkeypatch.setattr(integrated_scales, "TRIED", 1024)
     monkeypatch.setattr(integrated_scales, "SETS", 512)
@@ -68,12 +84,8 @@ def test_the_sample_has_the_moments_of_the_restricted_posterior(two, monkeypatch
     few, more = integrated_scales.with_sets(oc.bias.GP(), found)
     assert not more.sets
     drawn = np.log([[one.known[0].sd, one.known[0].lengthscale[0]] for one in few.sets])
-    expected = found[0][0].expected
-    grid = [
-        np.linspace(mean - 4.5 * sd, mean + 4.5 * sd, 61) for mean, sd in zip(expected.mean, expected.sd, strict=True)
-    ][:2]
     # shorter length-scales are noise, and left out
-    grid[1] = grid[1][grid[1] >= np.log(0.02)]
+    grid = np.linspace(-6, 6, 61), np.linspace(np.log(0.02), 4, 51)
     points = np.stack([one.ravel() for one in np.meshgrid(*grid, indexing="ij")], axis=1)
     log_density = np.array([restricted_log_density(two, found, one) for one in points])
     weights = np.exp(log_density - log_density.max())
@@ -131,3 +143,36 @@ def test_a_shared_parameter_that_one_experiment_does_not_feel():
     assert abs(posterior.theta[..., 1].mean() - 1) < 0.3
     errors = [one for one in posterior.check() if one.topic == "B: quadrature"]
     assert [one.level for one in errors] == ["fine"]
+
+
+def test_candidates_are_chosen_as_often_as_the_density_of_all_says(monkeypatch):
+    """Two outcomes with four candidates each: shares within 5 standard errors of the enumerated density."""
+    monkeypatch.setattr(integrated_scales, "SETS", 4000)
+    rng, p = np.random.default_rng(2), 4
+    # one feels the parameters 0 and 1, the other 0, 2 and 3; a third, whose value is fixed, feels all
+    feels, drawn = (np.array([0, 1]), np.array([0, 2, 3])), {}
+    for i, own in enumerate(feels):
+        roots = rng.standard_normal((4, len(own), len(own) + 2)) * np.array([0.5, 1, 2, 3])[:, None, None]
+        H, h = roots @ roots.swapaxes(1, 2), 2 * rng.standard_normal((4, len(own)))
+        drawn[i] = integrated_scales._Candidates(rng.normal(size=(4, 2)), own, H, h, rng.normal(size=4))
+    fixed = scales.Information(np.eye(p) + 0.3, rng.standard_normal(p), 0.0)
+    chosen = integrated_scales._chosen(drawn, fixed, np.random.default_rng(3))
+    counts, log_density = np.zeros((4, 4)), np.empty((4, 4))
+    numbers = [
+        [int(np.argmin(np.abs(np.log(one.sd) - drawn[i].log_values[:, 0]))) for one in chosen[i]] for i in range(2)
+    ]
+    np.add.at(counts, tuple(numbers), 1)
+    for a in range(4):
+        for b in range(4):
+            H, h = fixed.H.copy(), fixed.h.copy()
+            for i, k in enumerate((a, b)):
+                H[np.ix_(feels[i], feels[i])] += drawn[i].H[k]
+                h[feels[i]] += drawn[i].h[k]
+            value = 0.5 * h @ np.linalg.solve(H, h) - 0.5 * np.log(np.linalg.det(H))
+            log_density[a, b] = value + drawn[0].log_weights[a] + drawn[1].log_weights[b]
+    shares = np.exp(log_density - log_density.max())
+    shares /= shares.sum()
+    # neighbours of a chain with a sweep between them are nearly independent here
+    error = np.sqrt(shares * (1 - shares) / 4000) + 1e-3
+    assert np.abs(counts / 4000 - shares).max() < 5 * error.max()
+    assert np.sort(shares.ravel())[-2] > 0.05

@@ -9,8 +9,8 @@ directions flat that the others do not know. The first fits have beta at theta_t
 
 Ten points say little about a length-scale, and one that is far off makes theta too certain. So an experiment is
 expected to be like the others, to a factor of three either way: its log hyperparameters have a normal prior around the
-median of theirs, which a hundred points overrule. And what few points leave open is integrated over, see
-``integrated_scales.py``.
+median of theirs, which a hundred points overrule. And what few points leave open is integrated over, with another law
+of the sd, see ``integrated_scales.py``.
 """
 
 from __future__ import annotations
