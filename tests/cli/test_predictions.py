@@ -107,6 +107,7 @@ def test_what_is_wrong_with_a_table_is_one_sentence(fitted, program):
     assert "is not" in program("predict", "field.csv", "new.csv").err
 
 
+@pytest.mark.slow
 def test_where_the_simulator_is_looked_for(fitted, program):
     assert program("run", "problem.toml", "--out", "elsewhere").code == 0
     assert program("predict", "elsewhere/fit.nc", "new.csv").code == 0
@@ -186,6 +187,7 @@ def test_labels_outcomes_transforms_and_decimal_commas(small, program):
     assert "new.csv has machine = 'C' in row 0, which is none of its labels: give one of" in wrong.err
 
 
+@pytest.mark.slow
 def test_several_experiments_one_at_a_time(small, program):
     lines = [f"{r},{i / 9},{3 * i / 9 + 0.1 * (-1) ** i + r}" for r in (0, 1) for i in range(10)]
     (small / "field.csv").write_text("\n".join(["rig,x,y", *lines]) + "\n")

@@ -107,6 +107,7 @@ def test_of_large_data_observations_of_some_draws_are_drawn(posterior, monkeypat
     np.testing.assert_array_equal(found["draw"], np.linspace(0, 59, 7).round())
 
 
+@pytest.mark.slow
 def test_experiments_have_the_groups_of_all(tmp_path):
     x = np.linspace(0, 1, 12)[:, None]
     rng = np.random.default_rng(5)

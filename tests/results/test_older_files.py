@@ -57,6 +57,7 @@ def test_it_predicts_reports_and_is_saved_as_one_of_today(fit, tmp_path):
     assert str(again.check()) == str(fit.check())
 
 
+@pytest.mark.slow
 def test_experiments_have_todays_groups_too(tmp_path):
     fit = oc.load(unpacked("experiments_0_1.nc", tmp_path), simulator=line)
     assert fit.parameter_names == ("slope", "offset[rig A]", "offset[rig B]", "mu[offset]", "tau[offset]")

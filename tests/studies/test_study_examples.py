@@ -137,6 +137,7 @@ class AtOnce:
         return done
 
 
+@pytest.mark.slow
 def test_a_run_that_is_ended_goes_on_and_makes_one_page(tmp_path):
     request = Request(replications=2, methods=("none",), draws=40)
     names = ("bayarri", "ball-drop")
