@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import importlib.util
 import re
 import tomllib
 from pathlib import Path
@@ -47,15 +48,25 @@ def blocks(language):
 
 
 def needs(text):
-    """Names that a block of Python takes from elsewhere."""
-    nodes = [*ast.walk(ast.parse(text))]
-    names = [node for node in nodes if isinstance(node, ast.Name)]
-    made = {node.id for node in names if isinstance(node.ctx, ast.Store)} | set(dir(builtins))
-    made |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    made |= {node.arg for node in nodes if isinstance(node, ast.arg)}
-    imported = [alias for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names]
-    made |= {alias.asname or alias.name.split(".")[0] for alias in imported}
-    return {node.id for node in names if isinstance(node.ctx, ast.Load)} - made
+    """Names and modules that a block of Python takes from elsewhere."""
+    known, missing = set(dir(builtins)), set()
+    for statement in ast.parse(text).body:
+        nodes = [*ast.walk(statement)]
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        used, made = ({node.id for node in names if isinstance(node.ctx, kind)} for kind in (ast.Load, ast.Store))
+        defined = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        defined |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+        loops = [node.target for node in nodes if isinstance(node, ast.comprehension)]
+        defined |= {node.id for target in loops for node in ast.walk(target) if isinstance(node, ast.Name)}
+        imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+        defined |= {alias.asname or alias.name.split(".")[0] for node in imports for alias in node.names}
+        modules = {getattr(node, "module", None) or node.names[0].name for node in imports}
+        missing |= {name for name in modules if importlib.util.find_spec(name.split(".")[0]) is None}
+        # of one statement, what is assigned last may be used before: a = a + 1
+        first = set() if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign) else made
+        missing |= used - known - defined - first
+        known |= made | defined
+    return missing
 
 
 PYTHON = blocks("python")
@@ -103,6 +114,9 @@ def test_what_needs_nothing_else_runs(page, text, tmp_path, monkeypatch):
 def test_some_blocks_need_nothing_else():
     assert len(ALONE) >= 4
     assert needs("a = b + len(c)") == {"b", "c"}
+    assert needs("a = 1\na = a + 1") == set()
+    assert needs("a = a.more()\nfrom no_such_module import f") == {"a", "no_such_module"}
+    assert needs("a = [b for b in range(3)]") == set()
 
 
 def is_whole(content):
