@@ -1,4 +1,4 @@
-"""What a checkpoint costs: CPU seconds of a calibration that are its own, from its first writing to its last.
+"""What a checkpoint costs: CPU seconds of a calibration that are its own, and the share of the draws that it keeps.
 
 python benchmarks/checkpoints.py
 """
@@ -9,6 +9,7 @@ import os
 
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
+import sqlite3
 import tempfile
 import warnings
 from pathlib import Path
@@ -72,7 +73,8 @@ def main() -> None:
     for name in ("__init__", "begun", "offered", "ended", "known", "record", "close"):
         Counted.wrap(name)
     warnings.simplefilter("ignore", oc.OrthocalWarning)
-    print(f"{'method':9} {'n':>5} {'ms a call':>9} {'draws':>7} {'CPU s':>6} {'its own':>8} {'share':>6} {'MB':>5}")
+    words = f"{'method':9} {'n':>5} {'ms a call':>9} {'draws':>7} {'CPU s':>6} {'its own':>8}"
+    print(f"{words} {'share':>6} {'kept':>6} {'MB':>5}")
     for method, n, milliseconds, draws in RUNS:
         own = problem(n, milliseconds)
         _ = own.minima
@@ -80,9 +82,12 @@ def main() -> None:
             path, Counted.seconds, began = Path(folder) / "fit.ckpt", 0.0, process_time()
             oc.calibrate(own, method, draws=draws, seed=1, progress=False, checkpoint=path)
             seconds, size = process_time() - began, path.stat().st_size / 1e6
+            with sqlite3.connect(path) as file:
+                kept = sum(count for (count,) in file.execute("SELECT draws FROM loop")) / draws
+            file.close()
         share = Counted.seconds / seconds
         words = f"{method:9} {n:5} {milliseconds:9} {4 * draws:7} {seconds:6.2f} {Counted.seconds:8.3f}"
-        print(f"{words} {share:6.1%} {size:5.0f}", flush=True)
+        print(f"{words} {share:6.1%} {kept:6.0%} {size:5.0f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.execution import checkpoint_file
+from orthocal.execution import checkpoint_file, spending
 
 #: how often each run is ended
 KILLS = int(os.environ.get("ORTHOCAL_KILLS", "4"))
@@ -64,7 +64,7 @@ def ended(case, checkpoint, number, after):
         child = os.fork()
     if not child:
         # so short a run is written more often than it need be, with all calls of the simulator
-        checkpoint_file.EVERY, checkpoint_file.SPARED, checkpoint_file.LEAST_SECONDS = 0.01, 1.0, 0.0
+        checkpoint_file.EVERY, spending.SHARE, checkpoint_file.LEAST_SECONDS = 0.01, 1e9, 0.0
         checkpoint_file.BYTES_A_SECOND = np.inf
         code = 1
         try:

@@ -95,8 +95,8 @@ def test_outputs_without_inputs():
 
 def test_slow_batches_are_kept_whole(tmp_path, monkeypatch):
     monkeypatch.setattr("orthocal.execution.checkpoint_file.LEAST_SECONDS", -1.0)
-    for name in ("EVERY", "SPARED"):
-        monkeypatch.setattr(f"orthocal.execution.checkpoint_file.{name}", 0.0)
+    monkeypatch.setattr("orthocal.execution.checkpoint_file.EVERY", 0.0)
+    monkeypatch.setattr("orthocal.execution.spending.SHARE", 1e9)
     monkeypatch.setattr("orthocal.execution.checkpoint_file.BYTES_A_SECOND", 1e12)
     found = []
     for count in (5, 6):

@@ -244,7 +244,8 @@ def test_processes_have_one_blas_thread_each(first_call):
 
 
 def test_slow_calls_of_processes_are_kept(first_call, tmp_path, monkeypatch):
-    for name in ("EVERY", "SPARED", "LEAST_SECONDS"):
+    monkeypatch.setattr("orthocal.execution.spending.SHARE", 1e9)
+    for name in ("EVERY", "LEAST_SECONDS"):
         monkeypatch.setattr(f"orthocal.execution.checkpoint_file.{name}", -1.0)
     monkeypatch.setattr("orthocal.execution.checkpoint_file.BYTES_A_SECOND", 1e12)
     theta, found = np.array([[1.0, 1.0], [3.0, 1.0], [1.5, 2.0]]), []

@@ -8,7 +8,7 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.errors import FileError, InputError
-from orthocal.execution import checkpoint_file
+from orthocal.execution import checkpoint_file, spending
 from orthocal.execution.checkpoint_file import Checkpoint
 
 X = np.linspace(0.0, 1.0, 8)
@@ -79,6 +79,25 @@ def test_a_run_that_was_ended_before_it_said_what_it_is_begins_again(tmp_path, p
             connection.execute(f"DELETE FROM {table}")
     connection.close()
     assert np.array_equal(calibrated(path).theta, calibrated(tmp_path / "empty.ckpt").theta)
+
+
+def test_a_checkpoint_of_the_first_version_is_refused_and_left_alone(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(FileError, match=r"or one of another version: .*delete it to begin again"):
+        calibrated(path)
+    assert path.read_bytes() == before
+
+
+def test_a_damaged_chunk_is_refused(path):
+    with sqlite3.connect(path) as connection:
+        ((draws,),) = connection.execute("SELECT draws FROM chunk").fetchall()
+        connection.execute("UPDATE chunk SET draws = ?", (draws[:-1] + bytes([draws[-1] ^ 1]),))
+    connection.close()
+    with pytest.raises(FileError, match=r"is damaged, its digest does not fit: .*delete it to begin again"):
+        calibrated(path)
 
 
 def test_a_damaged_state_is_refused(path):
@@ -157,7 +176,7 @@ def test_slow_calls_are_not_made_again(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint_file, "LEAST_SECONDS", 0.0)
     monkeypatch.setattr(checkpoint_file, "BYTES_A_SECOND", np.inf)
     monkeypatch.setattr(checkpoint_file, "EVERY", 0.0)
-    monkeypatch.setattr(checkpoint_file, "SPARED", 0.0)
+    monkeypatch.setattr(spending, "SHARE", 1e9)
     made = []
 
     def counted(x, theta):

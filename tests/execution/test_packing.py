@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from orthocal.errors import FileError
-from orthocal.execution.packing import UnpackableError, pack, unpack
+from orthocal.execution.packing import UnpackableError, pack, pack_alike, unpack
 from orthocal.kernels.base import ThetaState
 
 VALUES = np.random.default_rng(0).normal(size=(4, 5, 6))
@@ -64,8 +64,59 @@ def test_no_class_of_a_file_is_made_that_is_not_ours():
             unpack(_digest(length) + length)
 
 
-def test_damage_is_seen():
-    packed = pack([VALUES, "text"])
+def rows():
+    """Draws as a chain keeps them: of two sizes, with a layout of their own, some without a part."""
+    for number in range(60):
+        size = 5 + number % 2
+        values = np.arange(4.0 * size).reshape(size, 4).T + number
+        yield ThetaState(values, np.float64(number), {"kind": np.int16([number]), "parts": (values[:, ::2], None)})
+
+
+def same(one, other):
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and one.strides == other.strides and np.array_equal(one, other)
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(same(one[name], other[name]) for name in one)
+    if isinstance(one, tuple | list):
+        return type(one) is type(other) and all(same(*each) for each in zip(one, other, strict=True))
+    return type(one) is type(other) and one == other
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        list(rows()),
+        [VALUES.T + number for number in range(5)],
+        [*rows(), VALUES, None],
+        [(1, VALUES), (2,)],
+        [{"a": 1}, {"b": VALUES}],
+        [{}, {}],
+        [(), ()],
+        [[VALUES], [VALUES[0]]],
+        [],
+    ],
+)
+def test_many_values_come_back_as_each_alone(values):
+    found = unpack(pack_alike(values))
+    assert same(found, values)
+    assert same(found, unpack(pack(values)))
+
+
+def test_many_values_are_outlined_once():
+    draws = [ThetaState(VALUES + number, VALUES[0], VALUES[0, 0]) for number in range(60)]
+    values = sum(one.nbytes for one in draws[0])
+    each, of_all = len(pack(draws[0])) - values, len(pack_alike(draws)) - len(draws) * values
+    assert of_all < len(draws) * each / 10
+
+
+def test_what_is_not_ours_cannot_be_stored_among_many():
+    for values in ([print, print], [(print,), (print,)], [np.array([None])] * 2, [{"a": Path("x")}] * 2):
+        with pytest.raises(UnpackableError):
+            pack_alike(values)
+
+
+@pytest.mark.parametrize("packed", [pack([VALUES, "text"]), pack_alike([(VALUES, 1), (VALUES, 2)])])
+def test_damage_is_seen(packed):
     for place in range(0, len(packed), 37):
         damaged = bytearray(packed)
         damaged[place] ^= 1

@@ -10,8 +10,9 @@ import hashlib
 import json
 import sqlite3
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -20,18 +21,24 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import FileError, OrthocalWarning
-from .keeping import Keeper, Standing, kept_by
-from .packing import UnpackableError, Values, pack, unpack
+from .keeping import Keeper, Standing, kept_by, size_of
+from .packing import UnpackableError, Values, pack, pack_alike, unpack
+from .spending import Budget
 from .sqlite_file import SqliteFile
 
-#: seconds between two writings, and how many times the last one's own seconds lie between them: at most 1 % is spent
-EVERY, SPARED = 1.0, 100.0
+#: seconds between two writings
+EVERY = 1.0
+#: bytes of draws in a row: memory that a row took is taken again by the next
+ROW = 4_000_000
+#: where a loop stands is remembered when its draws have grown by so many times the bytes of its state
+APART = 10
 #: a call of the simulator is kept if it takes so many seconds, and as many more as its bytes by this rate
 LEAST_SECONDS, BYTES_A_SECOND = 0.01, 2e6
 #: bytes of calls that wait in memory to be written
 MOST_WAITING = 50_000_000
 
 Work = dict[str, str]
+Statement = tuple[str, tuple[Any, ...]]
 
 
 class Checkpoint(NamedTuple):
@@ -42,13 +49,22 @@ class Checkpoint(NamedTuple):
     origin: str = ""
 
 
+class _Place(NamedTuple):
+    """Where a loop stood: iterations and draws done, the last call of the simulator, and its state, packed."""
+
+    iteration: int
+    draws: int
+    call: int
+    state: bytearray
+
+
 class _File(SqliteFile):
-    mark, version = b"ocCK", 1
+    mark, version = b"ocCK", 2
     page = 65536
     tables = """
         CREATE TABLE work (name TEXT PRIMARY KEY, value TEXT NOT NULL);
         CREATE TABLE loop (number INTEGER PRIMARY KEY, iteration INTEGER NOT NULL, draws INTEGER NOT NULL,
-            calls INTEGER NOT NULL, state BLOB NOT NULL);
+            state BLOB NOT NULL);
         CREATE TABLE chunk (loop INTEGER NOT NULL, start INTEGER NOT NULL, draws BLOB NOT NULL,
             PRIMARY KEY (loop, start));
         CREATE TABLE call (number INTEGER PRIMARY KEY, key BLOB NOT NULL, output BLOB NOT NULL)"""
@@ -56,7 +72,10 @@ class _File(SqliteFile):
     cure = "give another name, or delete it to begin again"
     alone = True
 
-    def write(self, statements: list[tuple[str, tuple[Any, ...]]]) -> None:
+    def _upgrade(self) -> None:
+        raise FileError(f"{self.path} {self.foreign}: {self.cure}")
+
+    def write(self, statements: Iterable[Statement]) -> None:
         """All of them, or none."""
         with self._plain_errors(), self._transaction():
             for statement, values in statements:
@@ -83,20 +102,26 @@ class CheckpointFile(Keeper):
 
     def __init__(self, where: Checkpoint, work: Callable[[], Work], seed: int, given: bool) -> None:
         super().__init__()
+        self._budget = Budget()
         self.path, self._work, self._origin, self.seed = where.path, work, where.origin, seed
         self._file: _File | None = None
         self._failed = False
         self._starts: dict[int, int] = {}
-        self._written: dict[int, int] = {}
+        #: loop -> iterations and draws that are in the file
+        self._written: dict[int, tuple[int, int]] = {}
+        #: of the loop that runs, what was too much to be written at once; and the bytes of its last state
+        self._places: list[_Place] = []
+        self._state_size = 0
         self._calls: dict[bytes, int] = {}
-        self._waiting: list[tuple[int, bytes, bytes]] = []
+        self._waiting: list[tuple[int, bytes, bytearray]] = []
         self._last = 0
         self._next = monotonic() + max(where.after, EVERY)
-        if self.path.exists():
-            self._file = _open(self.path)
-            self._opened(self._file, given)
-        elif not where.after:
-            self._make()
+        with self._budget.spent():
+            if self.path.exists():
+                self._file = _open(self.path)
+                self._opened(self._file, given)
+            elif not where.after:
+                self._make()
 
     def close(self) -> None:
         """Let others have the file."""
@@ -129,8 +154,7 @@ class CheckpointFile(Keeper):
         self.seed = int(stored["seed"])
         self._calls = {key: number for number, key in file.rows("SELECT number, key FROM call")}
         self._last = max(self._calls.values(), default=0)
-        for number, draws, calls in file.rows("SELECT number, draws, calls FROM loop"):
-            self._written[number], self._starts[number] = draws, calls
+        self._written = {row[0]: (row[1], row[2]) for row in file.rows("SELECT number, iteration, draws FROM loop")}
 
     def _make(self) -> None:
         self._file = self._file or _open(self.path)
@@ -140,9 +164,12 @@ class CheckpointFile(Keeper):
     def begun(self) -> tuple[int, Standing | None]:
         self._loops += 1
         loop = self._loops
+        # calls that are known already may be of what comes after the loop; places, of one that an error ended
+        self._starts[loop] = self._last
+        self._places.clear()
         row = [] if self._file is None else self._file.rows("SELECT iteration, state FROM loop WHERE number = ?", loop)
         if self._file is None or not row:
-            self._starts[loop], self._written[loop] = self._last, 0
+            self._written[loop] = 0, 0
             return loop, None
         chunks = self._file.rows("SELECT draws FROM chunk WHERE loop = ? ORDER BY start", loop)
         try:
@@ -151,59 +178,101 @@ class CheckpointFile(Keeper):
             standing = Standing(iteration, unpack(state), draws)
         except FileError as error:
             raise FileError(f"{self.path} is damaged, {error}: {_File.cure}") from None
-        if len(draws) != self._written[loop]:
+        if len(draws) != self._written[loop][1]:
             raise FileError(f"{self.path} is damaged, draws are missing: {_File.cure}")
         return loop, standing
 
     def offered(self, loop: int, iteration: int, state: Callable[[], Any], draws: list[Any]) -> None:
         if monotonic() >= self._next:
-            self._write(loop, iteration, state, draws)
+            self._next = monotonic() + EVERY
+            self._keep(loop, iteration, state, draws)
 
     def ended(self, loop: int, iteration: int, state: Callable[[], Any], draws: list[Any]) -> None:
-        if self._file is not None:
-            self._write(loop, iteration, state, draws)
+        if self._file is not None and self._written[loop][0] < iteration:
+            self._keep(loop, iteration, state, draws)
+        self._places.clear()
 
-    def _write(self, loop: int, iteration: int, state: Callable[[], Any], draws: list[Any]) -> None:
+    def _keep(self, loop: int, iteration: int, state: Callable[[], Any], draws: list[Any]) -> None:
+        """Write where the loop stands, or the last place before that is within the budget.
+
+        Draws that are made faster than they can be written are kept as far as the budget goes: the others are cheaper
+        to make again.
+        """
         if self._failed:
             return
-        began, written = monotonic(), self._written[loop]
+        done, each = self._written[loop][1], size_of(draws[-1]) if draws else 0
+        if self._budget.allows((len(draws) - done) * each + self._state_size):
+            self._write(loop, iteration, state, draws)
+            return
+        last = self._places[-1].draws if self._places else done
+        if (len(draws) - last) * each > APART * self._state_size:
+            self._remember(iteration, state, draws)
+        within = [one for one in self._places if self._budget.allows((one.draws - done) * each + len(one.state))]
+        if within:
+            self._write_place(loop, within[-1], draws)
+
+    def _write(self, loop: int, iteration: int, state: Callable[[], Any], draws: list[Any]) -> None:
+        """Write where the loop stands, whatever that takes."""
+        if not self._failed and self._remember(iteration, state, draws):
+            self._write_place(loop, self._places[-1], draws)
+
+    def _remember(self, iteration: int, state: Callable[[], Any], draws: list[Any]) -> bool:
         try:
-            packed, chunk = pack(state()), pack(draws[written:])
+            with self._budget.spent():
+                packed = pack(state())
         except UnpackableError as error:
             self._give_up(f"its state holds {error}, which cannot be written")
-            return
-        start = self._starts[loop]
-        statements: list[tuple[str, tuple[Any, ...]]] = [
-            ("REPLACE INTO loop VALUES (?, ?, ?, ?, ?)", (loop, iteration, len(draws), start, packed)),
-            # what led there is needed no longer
-            ("DELETE FROM call WHERE number > ?", (start,)),
-        ]
-        if len(draws) > written:
-            statements.append(("INSERT INTO chunk VALUES (?, ?, ?)", (loop, written, chunk)))
-        self._calls = {key: number for key, number in self._calls.items() if number <= start}
-        self._waiting = [one for one in self._waiting if one[0] <= start]
-        if self._flush(statements, began):
-            self._written[loop] = len(draws)
+            return False
+        self._state_size = len(packed)
+        self._places.append(_Place(iteration, len(draws), self._last, packed))
+        return True
 
-    def _flush(self, statements: list[tuple[str, tuple[Any, ...]]], began: float) -> bool:
+    def _write_place(self, loop: int, place: _Place, draws: list[Any]) -> None:
+        done, start = self._written[loop][1], self._starts[loop]
+        each = size_of(draws[-1]) if draws else 0
+
+        def statements() -> Iterator[Statement]:
+            yield "REPLACE INTO loop VALUES (?, ?, ?, ?)", (loop, place.iteration, place.draws, place.state)
+            # what led there is needed no longer
+            yield "DELETE FROM call WHERE number > ? AND number <= ?", (start, place.call)
+            rows = max(1, ROW // max(each, 1))
+            for first in range(done, place.draws, rows):
+                chunk = draws[first : min(first + rows, place.draws)]
+                yield "INSERT INTO chunk VALUES (?, ?, ?)", (loop, first, pack_alike(chunk))
+
+        self._calls = {key: number for key, number in self._calls.items() if not start < number <= place.call}
+        self._waiting = [one for one in self._waiting if not start < one[0] <= place.call]
+        if self._flush(statements(), (place.draws - done) * each + len(place.state)):
+            self._written[loop] = place.iteration, place.draws
+            self._places = [one for one in self._places if one.iteration > place.iteration]
+
+    def _flush(self, statements: Iterable[Statement], size: int) -> bool:
         """Write these and the calls that wait; a file that cannot be written is no reason to end the run."""
+        calls = [("REPLACE INTO call VALUES (?, ?, ?)", one) for one in self._waiting]
         try:
-            if self._file is None:
-                self._make()
-            assert self._file is not None
-            self._file.write([*statements, *(("REPLACE INTO call VALUES (?, ?, ?)", one) for one in self._waiting)])
+            with self._budget.spent(size + self._waiting_size()):
+                if self._file is None:
+                    self._make()
+                assert self._file is not None
+                self._file.write(chain(statements, calls))
         except (FileError, OSError, sqlite3.Error) as error:
             self._give_up(str(error))
             return False
+        except UnpackableError as error:
+            self._give_up(f"a draw holds {error}, which cannot be written")
+            return False
         # only a second run looks for them
         self._waiting.clear()
-        now = monotonic()
-        self._next = now + max(EVERY, SPARED * (now - began))
+        self._next = monotonic() + EVERY
         return True
+
+    def _waiting_size(self) -> int:
+        return sum(len(one) for _, _, one in self._waiting)
 
     def _give_up(self, why: str) -> None:
         self._failed = True
         self._waiting.clear()
+        self._places.clear()
         warnings.warn(
             f"no more is kept in the checkpoint {self.path}, the run goes on: {why}", OrthocalWarning, stacklevel=2
         )
@@ -232,9 +301,9 @@ class CheckpointFile(Keeper):
             return
         self._last += 1
         self._waiting.append((self._last, _key(label, x, theta), packed))
-        if monotonic() >= self._next:
-            self._flush([], monotonic())
-        elif self._file is None and sum(len(one) for _, _, one in self._waiting) > MOST_WAITING:
+        if monotonic() >= self._next and self._budget.allows(self._waiting_size()):
+            self._flush([], 0)
+        elif self._file is None and self._waiting_size() > MOST_WAITING:
             self._waiting.clear()
 
 

@@ -31,7 +31,7 @@ class Keeper:
     """What a run may go on from. This one holds where its loops ended, if that is not too much."""
 
     def __init__(self) -> None:
-        self._ended: dict[int, tuple[int, bytes, list[Any]]] = {}
+        self._ended: dict[int, tuple[int, bytearray, list[Any]]] = {}
         self._loops = 0
 
     def again(self) -> Keeper:
@@ -54,7 +54,7 @@ class Keeper:
 
     def ended(self, loop: int, iteration: int, state: Callable[[], Any], draws: list[Any]) -> None:
         """Where a loop has ended."""
-        if draws and len(draws) * _size(draws[-1]) > MOST_HELD:
+        if draws and len(draws) * size_of(draws[-1]) > MOST_HELD:
             return
         # a sampler of the user's may hold anything in its state: then all begins again
         try:
@@ -70,12 +70,12 @@ class Keeper:
         """What a call gave, and how long it took."""
 
 
-def _size(value: object) -> int:
+def size_of(value: object) -> int:
     """Bytes of the arrays in nested tuples and dicts."""
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
     each = value.values() if isinstance(value, dict) else value if isinstance(value, tuple | list) else ()
-    return sum(_size(one) for one in each)
+    return sum(size_of(one) for one in each)
 
 
 # a context, so that the code in between need not hand it down
