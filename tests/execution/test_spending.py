@@ -104,6 +104,22 @@ def test_draws_that_are_made_faster_than_written_are_kept_in_part(tmp_path, cloc
     assert 400 < done < 600
 
 
+def test_an_interrupt_keeps_what_the_budget_had_no_room_for(tmp_path, clock, disk):
+    """The same draws: Ctrl-C after 1900 of them leaves all but those of the last second."""
+
+
+    def interrupted(path):
+        with kept_in(Checkpoint(path), dict, 1, True) as file:
+            file.ended = lambda *given: None
+            loop(file, clock, 1900, 0.025)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match="keeps the first 18"):
+        interrupted(tmp_path / "fit.ckpt")
+    with kept_in(Checkpoint(tmp_path / "fit.ckpt"), dict, 1, True) as file:
+        assert 1850 < loop(file, clock, 2000, 0.025) <= 1900
+
+
 def test_draws_that_take_long_are_kept_to_the_last(tmp_path, clock, disk):
     with kept_in(Checkpoint(tmp_path / "fit.ckpt"), dict, 1, True) as file:
         loop(file, clock, 300, 0.2)

@@ -111,6 +111,7 @@ class CheckpointFile(Keeper):
         self._written: dict[int, tuple[int, int]] = {}
         #: of the loop that runs, what was too much to be written at once; and the bytes of its last state
         self._places: list[_Place] = []
+        self._standing: tuple[int, list[Any]] = 0, []
         self._state_size = 0
         self._calls: dict[bytes, int] = {}
         self._waiting: list[tuple[int, bytes, bytearray]] = []
@@ -207,9 +208,16 @@ class CheckpointFile(Keeper):
         last = self._places[-1].draws if self._places else done
         if (len(draws) - last) * each > APART * self._state_size:
             self._remember(iteration, state, draws)
+        self._standing = loop, draws
         within = [one for one in self._places if self._budget.allows((one.draws - done) * each + len(one.state))]
         if within:
             self._write_place(loop, within[-1], draws)
+
+    def interrupted(self) -> None:
+        """Write the last place that is remembered, whatever that takes: no run is left to be slowed down."""
+        if self._places and not self._failed:
+            loop, draws = self._standing
+            self._write_place(loop, self._places[-1], draws)
 
     def _write(self, loop: int, iteration: int, state: Callable[[], Any], draws: list[Any]) -> None:
         """Write where the loop stands, whatever that takes."""
@@ -317,6 +325,7 @@ def kept_in(
         with kept_by(file):
             yield file
     except KeyboardInterrupt as stop:
+        file.interrupted()
         kept = file.kept
         if not kept:
             raise
