@@ -107,7 +107,6 @@ def test_draws_that_are_made_faster_than_written_are_kept_in_part(tmp_path, cloc
 def test_an_interrupt_keeps_what_the_budget_had_no_room_for(tmp_path, clock, disk):
     """The same draws: Ctrl-C after 1900 of them leaves all but those of the last second."""
 
-
     def interrupted(path):
         with kept_in(Checkpoint(path), dict, 1, True) as file:
             file.ended = lambda *given: None
