@@ -51,6 +51,27 @@ def test_measured_data_are_their_own_replication():
     assert (data_set(bayarri, 1, 1)[1] != bayarri.data[1]).all()
 
 
+def test_every_problem_has_noise_of_its_own():
+    studies = [example_study(name) for name in oc.examples.names()]
+    simulated = [study for study in studies if study.model.truth]
+    noise = [one for study in simulated for one in (standard_noise(study, 1), standard_noise(study, 2))]
+    # so many pairs of 15 values or more: a correlation of .97 by chance has a probability below 1e-6
+    correlations = np.corrcoef([one[:15] for one in noise])
+    assert np.abs(correlations[~np.eye(len(noise), dtype=bool)]).max() < 0.97
+
+
+def standard_noise(study, replication):
+    x, y = data_set(study.model, 1, replication, study.stream)
+    noise = (y - study.model.truth(x)).reshape(len(x), -1)[:, 0]
+    return noise / study.model.noise_sd
+
+
+def test_a_stream_is_the_same_in_every_process():
+    # recorded: NumPy keeps the numbers of a seed
+    x, _ = data_set(example_study("model-1").model, 1, 1, "model-1")
+    assert x[0, 0] == pytest.approx(0.8111272615)
+
+
 def test_a_replication_keeps_what_check_found():
     done = run_task(Task("examples/ball-drop", "none", MEASURED, 1, 400))
     assert done["error"] is None

@@ -77,6 +77,9 @@ class Study:
         Kept draws of a replication, and data sets, where none are asked for.
     checked
         Whether the problems that ``check()`` finds are kept.
+    stream
+        Where its random numbers start, beside the seed: studies with the same one have the same noise in data set k.
+        Those of the paper and of the joint projection have none, so that their published figures can be run again.
     note
         What a reader of the tables should know.
     """
@@ -90,6 +93,7 @@ class Study:
     draws: int = DRAWS
     replications: int = REPLICATIONS
     checked: bool = False
+    stream: str = ""
 
     @property
     def address(self) -> str:

@@ -27,5 +27,13 @@ def example_study(name: str) -> Study:
         for key in (*METHODS, *OTHERS)
     )
     return Study(
-        f"{PREFIX}{name}", example.title, example, columns, draws=DRAWS, replications=REPLICATIONS, checked=True
+        f"{PREFIX}{name}",
+        example.title,
+        example,
+        columns,
+        draws=DRAWS,
+        replications=REPLICATIONS,
+        checked=True,
+        # the page adds up problems, whose misses would come together if they had the same noise
+        stream=name,
     )

@@ -109,28 +109,29 @@ def failed_row(task: Task, error: str, trace: str | None = None) -> Row:
     )
 
 
-def data_set(model: Example, seed: int, replication: int) -> tuple[Array, Array]:
+def data_set(model: Example, seed: int, replication: int, stream: str = "") -> tuple[Array, Array]:
     """Field data x, y of a replication: the same for every method."""
     if replication == MEASURED:
         return model.data
-    return model.simulate(np.random.default_rng(_sequence(seed, replication, 0)))
+    return model.simulate(np.random.default_rng(_sequence(seed, stream, replication, 0)))
 
 
 def _calibrated(task: Task, study: Study, column: Column) -> oc.Posterior:
-    x, y = data_set(study.model, task.seed, task.replication)
+    x, y = data_set(study.model, task.seed, task.replication, study.stream)
     return oc.calibrate(
         column.problem(study.model, x, y),
         column.method(),
         draws=task.draws // CHAINS,
         chains=CHAINS,
-        seed=int(_sequence(task.seed, task.replication, 1).generate_state(1)[0]),
+        seed=int(_sequence(task.seed, study.stream, task.replication, 1).generate_state(1)[0]),
         progress=False,
     )
 
 
-def _sequence(seed: int, replication: int, purpose: int) -> np.random.SeedSequence:
-    """Independent streams for the data (0) and the draws (1) of every replication."""
-    return np.random.SeedSequence(seed, spawn_key=(replication, purpose))
+def _sequence(seed: int, stream: str, replication: int, purpose: int) -> np.random.SeedSequence:
+    """Independent numbers for the data (0) and the draws (1) of every replication of a stream."""
+    # its bytes, since Python's own hash of a text differs from process to process
+    return np.random.SeedSequence(seed, spawn_key=(*stream.encode(), replication, purpose))
 
 
 def _parameter_rows(posterior: oc.Posterior, theta_star: tuple[float, ...]) -> dict[str, ParameterRow]:
