@@ -10,7 +10,7 @@ import typer
 
 from orthocal.cli import app
 
-TITLE = """# The command line
+TITLE = """# Commands and options
 
 Made from the program itself; `orthocal COMMAND --help` says the same. What a problem file may hold has
 [a page of its own](../problem-file.md).

@@ -61,6 +61,7 @@ def test_those_that_agree():
 
 def test_figure_page_and_text(apart, tmp_path):
     page = apart.report(tmp_path / "experiments.html", "Rigs").read_text(encoding="utf-8")
+    assert "kind joint, bias kind gp" in page
     for words in ("without rig A", "Where they disagree", "Foretold by a fit that has not seen it", "rig C disagrees"):
         assert words in page
     assert "rig C disagrees" in str(apart)

@@ -3,6 +3,7 @@
 import re
 
 from orthocal.pages.page import _with_contents
+from orthocal.pages.tables import counted
 
 
 def test_contents_are_the_headings():
@@ -20,3 +21,7 @@ def test_texts_are_no_headings():
     found = _with_contents(page)
     assert found.count("<li>") == 1
     assert "&lt;!-- contents --&gt;" in found
+
+
+def test_one_row_and_two_rows():
+    assert [counted(n, "row") for n in (0, 1, 2)] == ["0 rows", "1 row", "2 rows"]

@@ -49,6 +49,8 @@ def test_a_file_predicts_at_labels_as_the_posterior_does(posterior, tmp_path):
 def test_findings_name_labels_without_data(posterior):
     (finding,) = (one for one in posterior.check() if one.topic == "domain")
     assert "25% of it has no data nearby: machine press (25%)" in finding.message
+    # no box of the numbers would help
+    assert finding.advice == "measure there too, or leave labels without data out of the categories"
 
 
 def test_the_report_has_a_panel_for_each_label(posterior, tmp_path):

@@ -22,7 +22,7 @@ from ..execution.checkpoint_file import Checkpoint
 from ..experiments import Experiments
 from ..methods import Method
 from ..pages.notebook import shown_html
-from ..pages.tables import frame_table
+from ..pages.tables import frame_table, with_error
 from ..problem.fingerprint import fingerprint
 from ..problem.problem import Problem
 from ..results.posterior import Posterior
@@ -131,8 +131,9 @@ class ExperimentComparison:
         far = table[table["p"] < FALSE_ALARM / len(table)].sort_values("p")
         for row in far.reset_index().to_dict("records"):
             yield (
-                f"{row['experiment']} disagrees with the others about {row['parameter']}: {row['alone']:.4g} ± "
-                f"{row['alone_sd']:.2g} alone, {row['others']:.4g} ± {row['others_sd']:.2g} from the others, "
+                f"{row['experiment']} disagrees with the others about {row['parameter']}: "
+                f"{with_error(row['alone'], row['alone_sd'], 2)} alone, "
+                f"{with_error(row['others'], row['others_sd'], 2)} from the others, "
                 f"{abs(row['z']):.1f} standard deviations apart."
             )
         if not len(far):

@@ -20,6 +20,7 @@ from ..pages.tables import Grid, with_error
 from ..results.figure_parts import with_unit
 from ..results.posterior import Posterior
 from .figures import fits_drawing
+from .words import settings_words
 
 
 class ComparedExperiments(Protocol):
@@ -77,7 +78,7 @@ def _fits(comparison: ComparedExperiments) -> Drawing:
 
 def _settings(comparison: ComparedExperiments) -> Iterator[tuple[str, str]]:
     record = comparison.together.record
-    yield "method", str(record.method)
+    yield "method", settings_words(record.method)
     yield "chains, draws, warm-up", f"{record.chains} x {record.draws}, {record.warmup}, for every fit"
     yield "seed", str(record.seed)
     yield from record.versions.items()

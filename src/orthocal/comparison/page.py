@@ -12,12 +12,12 @@ from ..findings import Finding
 from ..pages.notebook import Table, shown_html
 from ..pages.page import rendered
 from ..pages.pictures import Picture, picture
-from ..pages.tables import Grid, grid_text, summary_rows, with_error
+from ..pages.tables import Grid, counted, grid_text, summary_rows, with_error
 from . import figures
 from .by_group import group_grid, group_scores
 from .output_figures import compared_outputs
 from .tables import Compared
-from .words import WIDE, assumptions, flat_settings, remarks
+from .words import WIDE, assumptions, remarks, settings_words
 
 _OUTPUT_LEFT_OUT = "Each output was predicted from the others, by a fit that had not seen it"
 #: names of all tables that there may be
@@ -169,7 +169,7 @@ def _times(comparison: Compared) -> Grid:
             f"{row['cpu_seconds']:.2f}",
             f"{row['simulator_calls']:.0f}",
             f"{row['ess']:.0f}",
-            f"{row['ess_per_second']:.3g}",
+            _three_digits(row["ess_per_second"]),
         ]
         for name, row in comparison.times().iterrows()
     ]
@@ -180,6 +180,11 @@ def _times(comparison: Compared) -> Grid:
     )
     header = ["method", "seconds", "CPU seconds", "simulator calls", "effective draws", "these a second"]
     return Grid("Work", caption, header, rows, 1)
+
+
+def _three_digits(value: float) -> str:
+    """Large ones without an exponent: they are compared down a column."""
+    return f"{float(f'{value:.3g}'):.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _posterior_pictures(comparison: Compared) -> Iterator[Picture]:
@@ -220,7 +225,7 @@ def _findings(comparison: Compared) -> Iterator[tuple[str, Finding]]:
 def _settings(comparison: Compared) -> Iterator[tuple[str, str]]:
     first = next(iter(comparison.posteriors.values()))
     sizes, data = first.record.data["posterior"].sizes, first.record.data["constant_data"].sizes
-    rows = f"{data['point']} rows, {data['input']} input(s), {first.q} outcome(s)"
+    rows = ", ".join(counted(*one) for one in ((data["point"], "row"), (data["input"], "input"), (first.q, "outcome")))
     yield "data", f"{first.q} outputs without inputs" if first.record.without_inputs else rows
     if comparison.fold_of_row is not None:
         groups = comparison.groups
@@ -229,6 +234,4 @@ def _settings(comparison: Compared) -> Iterator[tuple[str, str]]:
     yield "chains, draws, warm-up", f"{sizes['chain']} x {sizes['draw']}, {first.record.warmup}"
     yield "seed", str(comparison.seed)
     for name, posterior in comparison.posteriors.items():
-        settings = flat_settings(posterior.record.method)
-        words = (f"{key} {'chosen by the program' if value is None else value}" for key, value in settings.items())
-        yield f"method {name}", ", ".join(words)
+        yield f"method {name}", settings_words(posterior.record.method)

@@ -75,6 +75,12 @@ def flat_settings(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def settings_words(method: dict[str, Any]) -> str:
+    """All settings of a method in one line."""
+    settings = flat_settings(method).items()
+    return ", ".join(f"{key} {'chosen by the program' if value is None else value}" for key, value in settings)
+
+
 def _short(key: str) -> str:
     """The last word of a setting's path; that of its family where the word says nothing."""
     *family, word = key.split(" ")

@@ -60,9 +60,9 @@ def _errors(axis: Axes, errors: pd.Series[float], ranking: list[str], outcomes: 
         places = np.arange(len(ranking)) + (k - (len(outcomes) - 1) / 2) * 0.6 / len(outcomes)
         own = [float(errors.loc[(name, outcome)]) for name in ranking]
         label = text(outcome) if len(outcomes) > 1 else "_"
-        axis.plot(own, places, "o", ms=5, color=CHAINS[k % len(CHAINS)], label=label)
+        axis.plot(own, places, "o", ms=5, color=CHAINS[k % len(CHAINS)], label=label, clip_on=False)
     axis.set_yticks(range(len(ranking)), [text(name) for name in ranking])
-    axis.invert_yaxis()
+    axis.set_ylim(len(ranking) - 0.5, -0.5)
     axis.set_xlim(0, None)
     axis.set(xlabel="rms error of held-out runs / their spread", title="errors")
     axis.grid(axis="x", color=GRID)

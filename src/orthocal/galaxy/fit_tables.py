@@ -139,7 +139,7 @@ def _emulators(fit: GalaxyFit) -> Grid:
     rows = []
     for _, row in fit.emulators.iterrows():
         coverage = f"{row['coverage']:.2f}" if np.isfinite(row["coverage"]) else "-"
-        error, seconds = f"{row['relative_rmse']:.3f}", f"{row['fit_seconds']:.1f}"
+        error, seconds = f"{row['relative_rmse']:.2g}", f"{row['fit_seconds']:.1f}"
         rows.append([str(row["emulator"]), str(row["outcome"]), error, coverage, seconds])
     caption = (
         "How well emulators predict runs that they have not seen: rms error relative to the spread of the runs, and "

@@ -76,6 +76,11 @@ def with_error(value: float, error: float, digits: int) -> str:
     return f"{value:.{places}f} ± {error:.{places}f}"
 
 
+def counted(number: int, noun: str) -> str:
+    """1 row, 2 rows."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 class Grid(NamedTuple):
     """A table as texts: its heading, what it says, the names of its columns and its rows.
 

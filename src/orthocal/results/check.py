@@ -9,6 +9,7 @@ import numpy as np
 from ..bias.base import SAMPLERS
 from ..findings import Finding, Findings, Level
 from ..methods.base import KINDS
+from ..pages.tables import counted
 from ..problem.noise import NoiseSource
 from ..projection import ProjectionKind
 from .bias_size import bias_integrals
@@ -270,7 +271,7 @@ def _theta_step(record: Record, notes: Notes) -> Iterator[Finding]:
         return
     rate = record.values("sample_stats", "acceptance_rate")
     stuck, remembered = float(np.mean(rate == 0.0)), notes.theta_memory
-    proposals = f"{notes.inner_steps} proposal(s) for each bias, " if notes.inner_steps else ""
+    proposals = f"{counted(notes.inner_steps, 'proposal')} for each bias, " if notes.inner_steps else ""
     moves = f"{proposals}{rate.mean():.1%} accepted, none in {stuck:.1%} of the steps"
     advice = "theta is not drawn exactly given the bias: take more inner steps, or the kernel Laplace() or Slice()"
     if remembered is None:
@@ -354,7 +355,8 @@ def noise_findings(record: Record, notes: Notes) -> Iterator[Finding]:
         rows = int((~observed).any(axis=1).sum())
         empty = int((~observed).all(axis=1).sum())
         nothing = f", {empty} of them without any observation" if empty else ""
-        message = f"{missing} of {observed.size} cells of y are missing, in {rows} rows{nothing}; all others are used"
+        where = f"in {counted(rows, 'row')}{nothing}"
+        message = f"{missing} of {observed.size} cells of y are missing, {where}; all others are used"
         yield Finding("note", "missing data", message)
 
 

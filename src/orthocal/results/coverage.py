@@ -226,12 +226,16 @@ def domain_findings(record: Record, notes: Notes) -> Iterator[Finding]:
             for hole in covered.holes
         ]
         places = f": {', '.join(where)}" if where else ", in the corners between the data"
+        advice = "give the domain that the data cover, oc.Box(lower, upper) or oc.Points(nodes), or measure there too"
+        if covered.unseen and not covered.holes:
+            # no box would help
+            advice = "measure there too, or leave labels without data out of the categories"
         yield Finding(
             "problem" if share >= PROBLEM_SHARE else "note",
             "domain",
             f"{share:.0%} of it has no data nearby{places}; what is said about it is an extrapolation of the bias, and "
             "theta depends on that",
-            "give the domain that the data cover, oc.Box(lower, upper) or oc.Points(nodes), or measure there too",
+            advice,
         )
     for j, (name, spacing) in enumerate(zip(covered.names, covered.data.spacings, strict=True)):
         if len(spacing.values) == 1 and covered.upper[j] > covered.lower[j]:

@@ -13,7 +13,7 @@ from ..arrays import Array
 from ..files import whole_file
 from ..pages.page import rendered
 from ..pages.pictures import Picture, picture
-from ..pages.tables import Grid
+from ..pages.tables import Grid, counted
 from . import figures as plots
 from .bias_size import size_table
 from .chain_figures import rank_panels, trace_panels
@@ -154,8 +154,9 @@ def _meaning(record: Record) -> str:
 def settings_of(record: Record) -> Iterator[tuple[str, str]]:
     notes = record.notes
     points, inputs = record.x.shape
-    data = f"{points} points, {inputs} input(s), {record.q} outcome(s)"
-    yield "data", f"{record.q} outputs without inputs, {points} row(s)" if record.without_inputs else data
+    sizes = ((points, "point"), (inputs, "input"), (record.q, "outcome"))
+    without = f"{counted(record.q, 'output')} without inputs, {counted(points, 'row')}"
+    yield "data", without if record.without_inputs else ", ".join(counted(*one) for one in sizes)
     yield "domain", notes.domain
     if record.transforms:
         yield "scale of the outcomes", ", ".join(record.scale_names)
@@ -166,7 +167,7 @@ def settings_of(record: Record) -> Iterator[tuple[str, str]]:
         yield f"method: {name}", str(value)
     for k, fitted in enumerate(notes.bias):
         for name, value in fitted.items():
-            yield f"bias of {record.outcome_names[k]}: {name}", _number(value)
+            yield f"bias of {record.outcome_names[k]}: {name.replace('_', ' ')}", _number(value)
     for k, (minimum, loss) in enumerate(zip(record.constant("minima"), record.constant("minima_loss"), strict=True)):
         theta = ", ".join(f"{value:.6g}" for value in minimum)
         yield f"minimum {k + 1}", f"({theta}), loss {loss:.6g}"
