@@ -151,7 +151,7 @@ def test_a_server(empty, program):
 
 
 WRONG = {
-    "no simulator": (("--data", "field.csv"), "give the simulator: --function, --program, --runs or --umbridge"),
+    "no simulator": (("--data", "field.csv"), "give the simulator: --function, --program, --runs or --umbridge, for"),
     "no data": (("--function", "a.py:f", "-p", "k=0:1"), "give --data field.csv"),
     "no parameters": (("--data", "field.csv", "--function", "a.py:f"), "give the parameters: --parameter name=lower"),
     "two simulators": (("--function", "a.py:f", "--runs", "r.csv"), "--function and --runs: give one simulator"),

@@ -114,7 +114,8 @@ def _project(asked: Asked, folder: Path) -> tuple[dict[str, str], list[str]]:
     assert asked.data is not None
     table = table_of(asked.data)
     if asked.kind is None:
-        _need(_ask_simulator, asked, "the simulator: --function, --program, --runs or --umbridge")
+        kinds = "--function, --program, --runs or --umbridge, for instance --function model.py:f"
+        _need(_ask_simulator, asked, f"the simulator: {kinds}")
     columns = run_columns(Path(asked.simulator)) if asked.kind == "runs" else None
     guess = guessed_columns(table, columns, asked.x, asked.y)
     if asked.x is None or asked.y is None:
@@ -150,7 +151,7 @@ def _files(asked: Asked, draft: Draft, spans: Spans, folder: Path) -> tuple[dict
         else:
             place = Path(file).name
             files[place] = function_text(name, draft.parameters, spans)
-            say(f"There is no {file}: {place} is a stand-in, which runs and models nothing.")
+            say(f"There is no {file}: the new {place} is a stand-in, which runs and models nothing.")
         lines = written.function_lines(f"{place}:{name}", not draft.x)
     elif asked.kind == "umbridge":
         lines = written.server_lines(asked.simulator, asked.model)
@@ -249,7 +250,8 @@ def _spans(table: TextTable, guess: Guess) -> Spans:
             # labels are the numbers 0, 1, ... of a function
             return 0.0, float(max(1, len(set(table.cells(name))) - 1))
         low, high = float(np.nanmin(values)), float(np.nanmax(values))
-        return low, high - low if high > low else abs(low) or 1.0
+        # a person reads it: 49.12, not 49.120000000000005
+        return low, float(f"{high - low:.6g}") if high > low else abs(low) or 1.0
 
     return Spans({name: span(name) for name in guess.x}, {name: span(name) for name in guess.y})
 
