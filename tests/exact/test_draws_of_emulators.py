@@ -55,22 +55,22 @@ class LinearEmulator:
         return [LinearEmulator(one) for one in white @ np.linalg.cholesky(S).T]
 
 
-def kernel(a, b):
+def kernel(a, b, sd):
     r = np.sqrt(3) * np.abs(a[:, None] - b) / LENGTH
-    return SD**2 * (1 + r) * np.exp(-r)
+    return sd**2 * (1 + r) * np.exp(-r)
 
 
-def closed_form(problem, prior):
+def closed_form(problem, prior, sd=SD):
     """Mean and covariance of z = (y_R at data and nodes, a), and the rows that take z to theta."""
     x, nodes = problem.data.x[:, 0], problem.rule.nodes[:, 0]
     every, basis = np.concatenate([x, nodes]), known(np.concatenate([x, nodes]))
-    noisy = np.linalg.inv(kernel(x, x) + NOISE_SD**2 * np.eye(N))
-    gain = kernel(every, x) @ noisy
+    noisy = np.linalg.inv(kernel(x, x, sd) + NOISE_SD**2 * np.eye(N))
+    gain = kernel(every, x, sd) @ noisy
     cov_beta = np.linalg.inv(basis[:N].T @ noisy @ basis[:N])
     beta = cov_beta @ basis[:N].T @ noisy @ problem.data.y[:, 0]
     left = basis - gain @ basis[:N]
     mean = left @ beta + gain @ problem.data.y[:, 0]
-    cov = kernel(every, every) - gain @ kernel(x, every) + left @ cov_beta @ left.T
+    cov = kernel(every, every, sd) - gain @ kernel(x, every, sd) + left @ cov_beta @ left.T
     weighted = basis[N:] * problem.rule.weights[:, None]
     project = np.linalg.solve(weighted.T @ basis[N:], weighted.T)
     to_theta = np.hstack([np.zeros((2, N)), project, -project @ unknown(nodes)])
@@ -132,3 +132,56 @@ def test_without_draws_the_emulators_part_is_missing(field_data):
     _, cov, to_theta = closed_form(problem, WIDE)
     sds = np.sqrt(np.diag(to_theta @ cov @ to_theta.T))
     assert (posterior.theta.reshape(-1, 2).std(axis=0) < 0.8 * sds).all()
+
+
+def waves(x):
+    return np.stack([np.sin(12 * x), np.cos(9 * x)], axis=1)
+
+
+class SlopedEmulator(LinearEmulator):
+    """Its draws differ in their gradients: e_k = waves(x) D_k (theta - centre)."""
+
+    def __init__(self, centre, sloped=((0.0, 0.0), (0.0, 0.0))):
+        super().__init__()
+        self.centre, self.sloped = centre, np.asarray(sloped)
+
+    def __call__(self, x, theta):
+        return super().__call__(x, theta) + (waves(np.ravel(x)) @ self.sloped @ (theta - self.centre))[:, None]
+
+    def gradient(self, x, theta):
+        return super().gradient(x, theta) + (waves(np.ravel(x)) @ self.sloped)[:, None, :]
+
+    def draws(self, count, seed):
+        sloped = 0.1 * np.random.default_rng(seed).standard_normal((count, 2, 2))
+        self.made = [SlopedEmulator(self.centre, one) for one in sloped]
+        return self.made
+
+
+@pytest.mark.parametrize("sd", [SD, 0.02], ids=["bias", "hardly a bias"])
+def test_errors_of_the_gradient_count(field_data, sd):
+    """theta = A y_R + theta_k - A m, with m the mean of y_R and theta_k where the emulator's draw is closest to m.
+
+    5 standard errors of the moments of 4000 draws, where the draws of the emulator are given. What is uncertain about
+    y_R is not projected on gradients with errors: without a bias the sds of that, A_k y_R, would be too small.
+    """
+    priors = {name: stats.norm(0, 50) for name in "ab"}
+    # no errors at the best fit itself, beside which those of the gradient would be little
+    emulator = SlopedEmulator(posterior_of(field_data, WIDE, 0)[0].theta_tilde)
+    problem = oc.Problem(*field_data, emulator, priors, domain=oc.Box(0, 1), noise_cov=NOISE_SD**2, starts=2)
+    method = oc.methods.Joint(oc.bias.GP(nu=1.5, sd=sd, lengthscale=LENGTH))
+    theta = oc.calibrate(problem, method, draws=DRAWS, seed=4, progress=False, emulator_draws=16).theta.reshape(-1, 2)
+    mean, cov, to_theta = closed_form(problem, WIDE, sd)
+    nodes, weights = problem.rule.nodes[:, 0], problem.rule.weights[:, None]
+    real, real_cov, A = mean[N:-2], cov[N:-2, N:-2], to_theta[:, N:-2]
+    centres, short = [], []
+    for one in emulator.made:
+        dG = waves(nodes) @ one.sloped
+        G = known(nodes) + dG
+        own = np.linalg.solve((G * weights).T @ G, (G * weights).T)
+        centres.append(own @ (real + dG @ emulator.centre))
+        short.append(own @ real_cov @ own.T)
+    between = np.cov(np.transpose(centres), bias=True)
+    sds, short_sds = (np.sqrt(np.diag(one + between)) for one in (A @ real_cov @ A.T, np.mean(short, axis=0)))
+    assert (np.abs(theta.mean(axis=0) - np.mean(centres, axis=0)) < 5 * sds / np.sqrt(len(theta))).all()
+    assert (np.abs(theta.std(axis=0) / sds - 1) < 5 / np.sqrt(2 * len(theta))).all()
+    assert sd == SD or (short_sds < 0.8 * sds).all()

@@ -1,9 +1,16 @@
-"""The emulator's uncertainty: each draw of y_R is projected with a draw of the emulator in the simulator's place.
+"""The emulator's uncertainty: each draw of y_R is projected with a draw of the emulator, f_k = f_hat + e_k.
 
-    theta_s = argmin_t ∫ (y_R,s - f_k(., t))' W (y_R,s - f_k(., t)) dP_x,   f_k = f_hat + e_k a draw of the emulator
+    theta_s = argmin_t ∫ |y_R,s - f_hat(., t)|²_W + theta_k - theta_0,
+    theta_k = argmin_t ∫ |m - f_k(., t)|²_W,   theta_0 = argmin_t ∫ |m - f_hat(., t)|²_W,   m the mean of y_R's draws.
 
 y_R is what the field data say and knows of the emulator only where it is expanded; which draw of the emulator goes with
-which of y_R does not matter, so they are taken in turn. To first order theta moves by -A e, A = (G'WG)^-1 G'W.
+which of y_R does not matter, so they are taken in turn. To first order theta moves by -A e, A = (G'WG)^-1 G'W, and,
+beside a bias b, by (G'WG)^-1 ∫ dG_k'W b: the errors of the emulator's gradient count as well.
+
+Why not argmin_t ∫ |y_R,s - f_k(., t)|²: what is uncertain about y_R is along G, the gradient of f_hat, on which y was
+regressed. On f_k it would be projected with a gradient that has errors, and as in every regression on regressors with
+errors, theta would vary too little, by A_k G = (G_k'WG_k)^-1 G_k'WG in the place of 1. Only where f_hat is a staircase,
+as trees are, on which nothing can be projected, it is done so: a draw of such an emulator is smooth.
 
 A prior N(m, V) of theta = l - A e is one of both, of l (what the field data say) and of e. With S the covariance of e,
 
@@ -53,12 +60,15 @@ class EmulatorDraws(NamedTuple):
         What makes a simulator of one.
     stretch
         How much farther from the emulator they are than its own draws; see ``emulator_stretch.py``.
+    by_shifts
+        Whether the emulator itself can be projected on, and its draws are asked only how far they move theta.
     """
 
     draws: Sequence[DrawLike]
     numbers: IntArray
     bound: Callable[[DrawLike], BoundSimulator]
     stretch: float = 1.0
+    by_shifts: bool = True
 
     @classmethod
     def of(cls, problem: Problem, plan: Plan) -> EmulatorDraws | None:
@@ -75,7 +85,8 @@ class EmulatorDraws(NamedTuple):
         data, support, flat_x = problem.data, problem.parameters.support, problem.simulator.flat_x
         bound = partial(BoundSimulator, support=support, q=data.q, flat_x=flat_x, transforms=data.transforms)
         factor = stretch(problem)
-        return cls(stretched_draws(emulator, count, plan.emulator_seed, factor), numbers, bound, factor)
+        draws = stretched_draws(emulator, count, plan.emulator_seed, factor)
+        return cls(draws, numbers, bound, factor, getattr(emulator, "smooth", True))
 
     def simulator(self, number: int) -> BoundSimulator:
         """A draw of the emulator, bound as the simulator was."""
@@ -193,20 +204,20 @@ class Emulated(NamedTuple):
 
     def completed(self, problem: Problem, found: Closest, real: Array, at_data: bool) -> Closest:
         """What was found for ``untilted`` as what it is of y_R itself, ``real`` (s, m, q)."""
-        if self.tilt is None:
-            return found
-        nothing, own = np.zeros_like(real[:1]), problem.unwhiten(real)
-        found = found._replace(process_square=domain_squares(nothing, own, problem.rule.weights)[1])
-        if not at_data:
-            return found
-        return found._replace(model=found.model + self._added(self._errors_at_data(problem)))
+        rows, nodes = np.arange(len(real)), problem.rule.nodes
+        bias = problem.unwhiten(real) - self._models(problem, nodes, found.theta, rows, self.errors)
+        bias_square, process_square = domain_squares(bias, problem.unwhiten(real), problem.rule.weights)
+        found = found._replace(bias_square=bias_square, process_square=process_square)
+        return found._replace(model=problem.whiten(self.models(problem, found.theta, rows))) if at_data else found
 
     def models(self, problem: Problem, theta: Array, rows: IntArray) -> Array:
         """The simulator of the draws of y_R numbered ``rows`` at the data, (s, n, q)."""
-        models = self.draws.models(problem.data.x, theta, rows)
-        if self.tilt is None:
-            return models
-        return models + problem.unwhiten(self._added(self._errors_at_data(problem), rows))
+        return self._models(problem, problem.data.x, theta, rows, self._errors_at_data(problem))
+
+    def _models(self, problem: Problem, x: Array, theta: Array, rows: IntArray, errors: Array) -> Array:
+        """The same at any points, where the draws' errors at theta_tilde are ``errors`` (k, m, q)."""
+        models = self.draws.models(x, theta, rows)
+        return models if self.tilt is None else models + problem.unwhiten(self._added(errors, rows))
 
     def recorded(self, rows: IntArray, chains: int) -> dict[str, Any]:
         """What ``Draws`` has of it, for the draws numbered ``rows``, chain by chain."""

@@ -3,7 +3,7 @@
     (1) regress   y = y_R(x) + e,  y_R = f(., theta_tilde) + G beta + b,  G the gradient at theta_tilde, b ~ any prior
     (2) project   theta = argmin_t ∫ (y_R - f(., t))' W (y_R - f(., t)) dP_x,  b* = y_R - f(., theta), draw by draw
 
-where f is an emulator that has draws, a draw of it each time (``methods/emulator_draws.py``).
+where f is an emulator that has draws, and theta is moved as one of them moves it (``methods/emulator_draws.py``).
 
 With beta = theta - theta_tilde - lambda(b), lambda(b) the coefficients of the projection of b on G, a flat beta is a
 flat theta that is independent of b, and y = f(theta) + b* + e where f is linear. So a Gaussian prior of theta is one of
@@ -187,17 +187,36 @@ class Joint(ListedMethod):
     def _projected_on_draws(
         self, problem: Problem, real: Array, spread: Array, at_data: bool, held: Held | None, emulated: Emulated
     ) -> Closest:
-        """Step (2) with a draw of the emulator in the simulator's place, one after the other."""
-        every, target = np.arange(len(real)), emulated.untilted(real)
-        parts, order = [], []
-        for simulator, rows in emulated.draws.groups(every, "projection"):
-            own = None if held is None else held.part(rows)
-            parts.append(self.projected(with_simulator(problem, simulator), target[rows], spread, at_data, own))
-            order.append(rows)
-            counted(problem.simulator, simulator)
-        place = np.argsort(np.concatenate(order))
-        found = Closest(*(np.concatenate(own)[place] for own in zip(*parts, strict=True)))
+        """Step (2) where draws of the emulator say what is not known about the simulator."""
+        target = emulated.untilted(real)
+        if emulated.draws.by_shifts:
+            found = self._projected_with_shifts(problem, target, spread, held, emulated)
+        else:
+            parts, order = [], []
+            for simulator, rows in emulated.draws.groups(np.arange(len(real)), "projection"):
+                own = None if held is None else held.part(rows)
+                parts.append(self.projected(with_simulator(problem, simulator), target[rows], spread, False, own))
+                order.append(rows)
+                counted(problem.simulator, simulator)
+            place = np.argsort(np.concatenate(order))
+            found = Closest(*(np.concatenate(own)[place] for own in zip(*parts, strict=True)))
         return emulated.completed(problem, found, real, at_data)
+
+    def _projected_with_shifts(
+        self, problem: Problem, target: Array, spread: Array, held: Held | None, emulated: Emulated
+    ) -> Closest:
+        """Each draw of y_R on f_hat, moved as its draw of the emulator moves the projection of their mean."""
+        mean, middle = target.mean(axis=0)[None], None if held is None else held.middle
+        theta, shifted = self.projected(problem, mean, spread, False, middle).theta, np.array(target)
+        failed = np.zeros(len(target), dtype=bool)
+        for simulator, rows in emulated.draws.groups(np.arange(len(target)), "projection"):
+            one = self.projected(with_simulator(problem, simulator), mean, spread, False, middle)
+            counted(problem.simulator, simulator)
+            before, after = problem.whiten(problem.simulator.batch(problem.rule.nodes, np.vstack([theta, one.theta])))
+            shifted[rows] += after - before
+            failed[rows] = one.stuck | one.impossible
+        found = self.projected(problem, shifted, spread, False, held)
+        return found._replace(stuck=found.stuck | failed)
 
     @property
     def merges(self) -> bool:
