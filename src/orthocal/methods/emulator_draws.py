@@ -204,20 +204,26 @@ class Emulated(NamedTuple):
 
     def completed(self, problem: Problem, found: Closest, real: Array, at_data: bool) -> Closest:
         """What was found for ``untilted`` as what it is of y_R itself, ``real`` (s, m, q)."""
-        rows, nodes = np.arange(len(real)), problem.rule.nodes
-        bias = problem.unwhiten(real) - self._models(problem, nodes, found.theta, rows, self.errors)
-        bias_square, process_square = domain_squares(bias, problem.unwhiten(real), problem.rule.weights)
-        found = found._replace(bias_square=bias_square, process_square=process_square)
-        return found._replace(model=problem.whiten(self.models(problem, found.theta, rows))) if at_data else found
+        x, nodes = problem.data.x if at_data else problem.data.x[:0], problem.rule.nodes
+        # one call for both; where the nodes are the data points, they are one
+        points = x if np.array_equal(nodes, x) else np.vstack([nodes, x])
+        models = self._models(problem, points, found.theta, np.arange(len(real)))
+        own = problem.unwhiten(real)
+        bias_square, process_square = domain_squares(own - models[:, : len(nodes)], own, problem.rule.weights)
+        at_x = problem.whiten(models[:, len(points) - len(x) :])
+        return found._replace(model=at_x, bias_square=bias_square, process_square=process_square)
 
     def models(self, problem: Problem, theta: Array, rows: IntArray) -> Array:
         """The simulator of the draws of y_R numbered ``rows`` at the data, (s, n, q)."""
-        return self._models(problem, problem.data.x, theta, rows, self._errors_at_data(problem))
+        return self._models(problem, problem.data.x, theta, rows)
 
-    def _models(self, problem: Problem, x: Array, theta: Array, rows: IntArray, errors: Array) -> Array:
-        """The same at any points, where the draws' errors at theta_tilde are ``errors`` (k, m, q)."""
+    def _models(self, problem: Problem, x: Array, theta: Array, rows: IntArray) -> Array:
         models = self.draws.models(x, theta, rows)
-        return models if self.tilt is None else models + problem.unwhiten(self._added(errors, rows))
+        if self.tilt is None:
+            return models
+        tilde = problem.theta_tilde
+        errors = problem.whiten(self.draws.errors(x, tilde, problem.simulator.required(x, tilde)))
+        return models + problem.unwhiten(self._added(errors, rows))
 
     def recorded(self, rows: IntArray, chains: int) -> dict[str, Any]:
         """What ``Draws`` has of it, for the draws numbered ``rows``, chain by chain."""
@@ -227,9 +233,6 @@ class Emulated(NamedTuple):
             "emulator_tilt": tilt,
             "emulator_shift": self.shifts.each,
         }
-
-    def _errors_at_data(self, problem: Problem) -> Array:
-        return problem.whiten(self.draws.errors(problem.data.x, problem.theta_tilde, problem.fit))
 
 
 def with_simulator(problem: Problem, simulator: BoundSimulator) -> Problem:
