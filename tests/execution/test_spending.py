@@ -119,6 +119,28 @@ def test_an_interrupt_keeps_what_the_budget_had_no_room_for(tmp_path, clock, dis
         assert 1850 < loop(file, clock, 2000, 0.025) <= 1900
 
 
+@pytest.mark.parametrize("after", [False, True])
+def test_an_interrupt_may_come_while_something_is_written(tmp_path, clock, monkeypatch, after):
+    """Before anything is in the file, or when all is and nobody knows it yet."""
+    plain, path = _File.write, tmp_path / "fit.ckpt"
+
+    def write(self, statements):
+        monkeypatch.setattr(_File, "write", plain)
+        if after:
+            plain(self, statements)
+        raise KeyboardInterrupt
+
+    def interrupted():
+        with kept_in(Checkpoint(path), dict, 1, True) as file:
+            monkeypatch.setattr(_File, "write", write)
+            loop(file, clock, 50, 1.0)
+
+    with pytest.raises(KeyboardInterrupt, match="keeps the first"):
+        interrupted()
+    with kept_in(Checkpoint(path), dict, 1, True) as file:
+        assert loop(file, clock, 50, 1.0) > 0
+
+
 def test_draws_that_take_long_are_kept_to_the_last(tmp_path, clock, disk):
     with kept_in(Checkpoint(tmp_path / "fit.ckpt"), dict, 1, True) as file:
         loop(file, clock, 300, 0.2)

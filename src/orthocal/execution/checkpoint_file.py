@@ -201,6 +201,8 @@ class CheckpointFile(Keeper):
         """
         if self._failed:
             return
+        # before anything is remembered: an interrupt may come at any place
+        self._standing = loop, draws
         done, each = self._written[loop][1], size_of(draws[-1]) if draws else 0
         if self._budget.allows((len(draws) - done) * each + self._state_size):
             self._write(loop, iteration, state, draws)
@@ -208,7 +210,6 @@ class CheckpointFile(Keeper):
         last = self._places[-1].draws if self._places else done
         if (len(draws) - last) * each > APART * self._state_size:
             self._remember(iteration, state, draws)
-        self._standing = loop, draws
         within = [one for one in self._places if self._budget.allows((one.draws - done) * each + len(one.state))]
         if within:
             self._write_place(loop, within[-1], draws)
@@ -246,7 +247,7 @@ class CheckpointFile(Keeper):
             rows = max(1, ROW // max(each, 1))
             for first in range(done, place.draws, rows):
                 chunk = draws[first : min(first + rows, place.draws)]
-                yield "INSERT INTO chunk VALUES (?, ?, ?)", (loop, first, pack_alike(chunk))
+                yield "REPLACE INTO chunk VALUES (?, ?, ?)", (loop, first, pack_alike(chunk))
 
         self._calls = {key: number for key, number in self._calls.items() if not start < number <= place.call}
         self._waiting = [one for one in self._waiting if not start < one[0] <= place.call]
