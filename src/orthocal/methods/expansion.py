@@ -54,8 +54,8 @@ class Expansion:
     def features(self, d: Array) -> Array:
         """phi at d (s, p), (s, r)."""
         p = d.shape[1]
-        curved = [0.5 * np.einsum("si,ij,sj->s", d, bend, d) for bend in self.bends[p:]]
-        return np.column_stack([d, *curved, *_products(d / self.unit, self.terms)])
+        curved = 0.5 * np.sum((d @ self.bends[p:]) * d, axis=2)
+        return np.column_stack([d, curved.T, *_products(d / self.unit, self.terms)])
 
     def jacobian(self, d: Array) -> Array:
         """dphi/dd, (s, r, p)."""
@@ -63,13 +63,13 @@ class Expansion:
         slopes = np.asarray(linear + np.tensordot(d, self.bends, axes=(1, 2)))
         if not self.terms:
             return slopes
-        scaled = d / self.unit
-        further = np.zeros((len(d), len(self.terms), d.shape[1]))
-        for number, term in enumerate(self.terms):
+        rests = {term[:place] + term[place + 1 :] for term in self.terms for place in range(len(term))}
+        less = dict(zip(rests, _products(d / self.unit, tuple(rests)), strict=True))
+        further = np.zeros((len(self.terms), d.shape[1], len(d)))
+        for own, term in zip(further, self.terms, strict=True):
             for place, j in enumerate(term):
-                rest = term[:place] + term[place + 1 :]
-                further[:, number, j] += np.prod(scaled[:, rest], axis=1) / self.unit
-        return np.concatenate([slopes, further], axis=1)
+                own[j] += less[term[:place] + term[place + 1 :]] / self.unit
+        return np.concatenate([slopes, further.transpose(2, 0, 1)], axis=1)
 
     def curvature(self, along: Array) -> Array:
         """sum_r along_r d2phi_r / dd2 for along (s, r), (s, p, p); that of the terms, which is small, is left out."""
@@ -194,4 +194,13 @@ def _terms(parameters: list[int], draws: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _products(scaled: Array, terms: tuple[tuple[int, ...], ...]) -> list[Array]:
-    return [np.prod(scaled[:, term], axis=1) for term in terms]
+    """Those of the columns of (s, p) that each term names, (s,): Newton's steps ask for them very often."""
+    known: dict[tuple[int, ...], Array] = {(j,): column for j, column in enumerate(np.ascontiguousarray(scaled.T))}
+
+    def product(term: tuple[int, ...]) -> Array:
+        if term not in known:
+            # many terms begin alike
+            known[term] = product(term[:-1]) * known[term[-1:]]
+        return known[term]
+
+    return [product(term) for term in terms]
