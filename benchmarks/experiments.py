@@ -99,7 +99,7 @@ def truth(offsets, biases):
 
 def coverage(kind, method, sets):
     """How many 95 % intervals hold theta*, for every parameter."""
-    held, spreads, widths, began, pooled = [], [], [], time.process_time(), kind == "pooled"
+    held, spreads, widths, worth, began, pooled = [], [], [], [], time.process_time(), kind == "pooled"
     for number in range(sets):
         rng = np.random.default_rng([19, number])
         offsets, biases = drawn_offsets(rng), drawn_biases(rng, kind)
@@ -115,6 +115,8 @@ def coverage(kind, method, sets):
         held.append((lower < target) & (target < upper))
         spreads.append((theta.mean(axis=0) - target) / theta.std(axis=0))
         widths.append(theta.std(axis=0))
+        mixing = posterior.summary()
+        worth.append((mixing[["ess_bulk", "ess_tail"]].min().min(), mixing["r_hat"].max()))
         if (number + 1) % 10 == 0:
             shares = " ".join(f"{one:.2f}" for one in np.mean(held, axis=0))
             print(f"{number + 1:4} sets, {time.process_time() - began:5.0f} CPU s: {shares}", flush=True)
@@ -122,6 +124,8 @@ def coverage(kind, method, sets):
     table = zip(posterior.parameter_names, np.mean(held, axis=0), away, rms, np.mean(widths, axis=0), strict=True)
     for name, share, mean, square, sd in table:
         print(f"{name:12} covered {share:.3f}   off in sds: mean {mean:5.2f}, rms {square:.2f}   mean sd {sd:.4f}")
+    sizes, apart = np.transpose(worth)
+    print(f"least ESS of 1000: median {np.median(sizes):.0f}, least {sizes.min():.0f}; R-hat <= {apart.max():.3f}")
 
 
 def cost(counts=(1, 2, 5, 10, 20)):
