@@ -75,6 +75,32 @@ def test_what_cannot_be_compared():
         oc.compare_experiments(given["rig A"])
 
 
+def test_a_parameter_that_one_experiment_does_not_feel():
+    """Alone, experiment 1 leaves b to its prior, and is calibrated all the same; in sentences it has more than a 1."""
+    rng, x, problems = np.random.default_rng(3), np.linspace(0, 1, 20), {}
+    priors = {"a": stats.norm(0, 10), "b": stats.norm(1.0, 2.0)}
+    for name, slope, felt in (("1", 5.0, 0.0), ("2", 2.0, 1.0), ("3", 2.0, 1.0)):
+
+        def f(x, theta, felt=felt):
+            return theta[0] * x + felt * theta[1] * np.cos(3 * x)
+
+        y = f(x, (slope, 0.5)) + 0.05 * rng.standard_normal(20)
+        problems[name] = oc.Problem(x, y, f, priors, oc.Box(0, 1, nodes=15), noise_cov=0.0025, starts=2)
+    found = compared(oc.Experiments(problems))
+    assert not found.failures
+    own = found.alone["1"]
+    draws = own.data["posterior"]["b"].values.ravel()
+    # 200 draws of N(1, 2): a false alarm in 1 of 15 000
+    assert abs(draws.mean() - 1.0) < 4 * 2 / np.sqrt(200)
+    assert abs(draws.std() / 2 - 1) < 4 / np.sqrt(400)
+    assert float(own.data["sample_stats"]["orthogonality_error"].max()) < 1e-6
+    assert found.disagreements().loc[("1", "a"), "p"] < 1e-4
+    assert "experiment 1 disagrees with the others about a" in found.words()[0]
+    # what nobody else knows is still an error
+    with pytest.raises(oc.errors.IdentifiabilityError, match="'b' has no effect"):
+        oc.calibrate(problems["1"], GP, draws=20, chains=2, seed=1, progress=False)
+
+
 def test_pooled_values_of_one_experiment_are_its_own():
     pooled = oc.Experiments(experiments().problems, {"offset": oc.Pooled()})
     assert pooled.without(["rig A", "rig B"]).pools == ()

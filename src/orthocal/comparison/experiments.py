@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -131,7 +132,7 @@ class ExperimentComparison:
         far = table[table["p"] < FALSE_ALARM / len(table)].sort_values("p")
         for row in far.reset_index().to_dict("records"):
             yield (
-                f"{row['experiment']} disagrees with the others about {row['parameter']}: "
+                f"{_called(row['experiment'])} disagrees with the others about {row['parameter']}: "
                 f"{with_error(row['alone'], row['alone_sd'], 2)} alone, "
                 f"{with_error(row['others'], row['others_sd'], 2)} from the others, "
                 f"{abs(row['z']):.1f} standard deviations apart."
@@ -147,8 +148,8 @@ class ExperimentComparison:
             worse = row["others"] / max(row["own"], 1e-300)
             ending = "as well as its own fit does" if worse < 1.1 else f"{worse:.2g} times as far as its own fit"
             yield (
-                f"With theta from the other experiments, the simulator misses {name} by {row['others']:.3g} noise "
-                f"standard deviations (rms), {ending} ({row['own']:.3g})."
+                f"With theta from the other experiments, the simulator misses {_called(name)} by {row['others']:.3g} "
+                f"noise standard deviations (rms), {ending} ({row['own']:.3g})."
             )
 
     def figure(self) -> Figure:
@@ -227,6 +228,11 @@ class ExperimentComparison:
         return "\n\n".join([*shown, "\n".join([*self.words(), *failed])])
 
 
+def _called(name: object) -> str:
+    """An experiment in a sentence: those of a table are often numbered."""
+    return f"experiment {name}" if str(name).isdecimal() else str(name)
+
+
 def _draws(posterior: Posterior) -> dict[str, Array]:
     """Parameter -> its draws; of a posterior of one experiment, too, which has plain names."""
     theta = posterior.theta.reshape(-1, posterior.theta.shape[-1])
@@ -272,10 +278,9 @@ def compare_experiments(
         options["seed"] = seed
         together = calibrate(experiments, method, **options)
         for name in experiments.names:
-            others = [one for one in experiments.names if one != name]
-            for fits, left_out, words in ((alone, others, f"{name} alone"), (without, [name], f"without {name}")):
+            for fits, part, words in ((alone, _alone, f"{name} alone"), (without, _without, f"without {name}")):
                 try:
-                    fits[name] = calibrate(experiments.without(left_out), method, **options)
+                    fits[name] = calibrate(part(experiments, name), method, **options)
                 except OrthocalError as error:
                     failures[words] = str(error)
     foretold = {name: _foretold(experiments[name], alone.get(name), one) for name, one in without.items()}
@@ -283,6 +288,20 @@ def compare_experiments(
         foretold, orient="index", columns=["others", "others_lower", "others_upper", "own"]
     ).rename_axis("experiment")
     return ExperimentComparison(together, alone, without, table, failures, experiments.shared)
+
+
+def _without(experiments: Experiments, name: str) -> Experiments:
+    return experiments.without([name])
+
+
+def _alone(experiments: Experiments, name: str) -> Experiments:
+    """One experiment; a parameter that has no effect in it keeps its prior, for it is the others that know it."""
+    part = experiments.without([one for one in experiments.names if one != name])
+    # searched for before it is copied, so that the best fit is found once
+    _ = part[name].minima
+    own = copy(part[name])
+    own.others_know = True
+    return Experiments({name: own}, part.private)
 
 
 def _work(experiments: Experiments, method: str | Method, options: dict[str, Any]) -> dict[str, str]:

@@ -41,6 +41,8 @@ MOST_STEPS, MOST_HALVINGS = 50, 10
 ROUNDING = 1e-12
 #: a smaller bias, in noise sds, counts as this large in the error of its orthogonality
 LEAST_BIAS = 0.01
+#: a parameter that moves the simulator by less than this share of what another does has no effect: it is rounding
+NO_EFFECT = 1e-9
 #: expansions until the one for the mean of the draws is where the simulator is closest to it, to within a spread
 MOST_ORIGINS, NEAR_ORIGIN = 8, 0.5
 #: other minima of the loss that are looked at, and by how much of the loss one must be closer
@@ -348,9 +350,10 @@ class _Search:
             if isinstance(loss_at, Holding):
                 # of the loss alone
                 gradient = loss_at.free.slopes(d, every).gradient
-            error = np.max(
-                np.abs(gradient) / (size * np.linalg.norm(self._expansion.basis[:, : d.shape[1]], axis=0)), axis=1
-            )
+            lengths = np.linalg.norm(self._expansion.basis[:, : d.shape[1]], axis=0)
+            # to a parameter without effect nothing is orthogonal, or everything
+            felt = lengths > NO_EFFECT * lengths.max()
+            error = np.max(np.abs(gradient[:, felt]) / (size * lengths[felt]), axis=1, initial=0.0)
         real = self._problem.unwhiten(self._real)
         squares = domain_squares(self._distance.residuals(left), real, self._problem.rule.weights)
         return Closest(

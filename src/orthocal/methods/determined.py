@@ -111,8 +111,9 @@ def with_open_directions(part: Determined, free: Regressed, rngs: list[np.random
     each = len(free.moved) // len(rngs)
     normal = np.concatenate([rng.standard_normal((each, p)) for rng in rngs])
     pull = free.moved @ information @ part.inverse + prior.pull + normal @ prior.prior_root()
-    # in units of the gradients' lengths: priors may be as wide as they like
+    # in units of the gradients' lengths: priors may be as wide as they like; what has no effect has its prior alone
     unit = np.sqrt(np.sum(part.basis**2, axis=1))
+    unit = np.where(unit > 0, unit, 1 / np.sqrt(np.maximum(np.diag(prior.precision), 1e-300)))
     whole = (part.inverse.T @ information @ part.inverse + prior.precision) * np.outer(unit, unit)
     moved = np.linalg.solve(whole, (pull * unit).T).T * unit
     shift = moved @ part.inverse.T - free.moved
