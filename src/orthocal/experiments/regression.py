@@ -158,17 +158,27 @@ class _Chains:
 
     def __init__(self, runs: list[Gibbs], plan: Plan) -> None:
         self._runs, self._plan = runs, plan
+        self._exact = all(run.exact for run in runs)
 
     def step(self) -> tuple[Array, ...]:
         for run in self._runs:
+            run.complete()
+        if self._exact:
+            # in turns with the biases beta would hardly move: each is known well given the other
+            self._draw_beta([run.information_without_bias() for run in self._runs])
+        for run in self._runs:
             run.draw_bias()
-        each = [run.information() for run in self._runs]
+        if not self._exact:
+            self._draw_beta([run.information() for run in self._runs])
+        for run in self._runs:
+            run.draw_noise()
+        return ()
+
+    def _draw_beta(self, each: list[tuple[Array, Array]]) -> None:
         B, pull = (np.sum([one[k] for one in each], axis=0) for k in (0, 1))
         beta = drawn_beta(B, pull, self._plan.rngs)
         for run in self._runs:
             run.beta = beta
-            run.draw_noise()
-        return ()
 
     def adapt(self, *window: Array) -> None:
         """There is nothing to tune."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..kernels.warmup import Changing, run_chains
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from .base import Plan
+from .bias_integrated import MOST_INTEGRATED, BiasIntegrated
 from .covariance import stacked_records
 from .fine_nodes import Integrals, of_outcome
 from .latent_noise import LatentNoise
@@ -63,7 +65,8 @@ class GibbsDraw(NamedTuple):
 class Gibbs(Changing):
     """The chains of one problem: b | beta, beta | b and, where it is sampled, the noise, or its correlated part.
 
-    Several problems with one beta have steps of their own in between: ``draw_bias``, ``information``, ``draw_noise``.
+    Several problems with one beta have steps of their own in between: ``complete``, ``draw_bias``, ``information``,
+    ``draw_noise``.
     """
 
     changing = ("beta", "_state", "_precision", "_correlated", "_bias.traces")
@@ -86,22 +89,42 @@ class Gibbs(Changing):
         self._state: OutcomesState | None = None
 
     def step(self) -> tuple[Array, ...]:
+        self.complete()
         self.draw_bias()
         self.beta = drawn_beta(*self.information(), self._plan.rngs)
         self.draw_noise()
         return ()
 
-    def draw_bias(self) -> None:
-        """b | beta, one update of its sampler."""
-        rngs = self._plan.rngs
+    def complete(self) -> None:
+        """What is missing of the data, given all else, where the noise is sampled."""
         linear = self._fitted()
-        residual = np.broadcast_to(self._residual, linear.shape)
+        self._whole = np.broadcast_to(self._residual, linear.shape)
         if self._noise is not None and self._precision is not None:
             before = linear if self._state is None else linear + self._state.bias
-            residual = before + self._noise.completed(rngs, residual - before, self._precision)
-        left = residual - linear if self._correlated is None else residual - linear - self._correlated
-        self._state, self._values = self._bias.draw(rngs, self._state, left, self._precision)
-        self._whole = residual
+            self._whole = before + self._noise.completed(self._plan.rngs, self._whole - before, self._precision)
+
+    def draw_bias(self) -> None:
+        """b | beta, one update of its sampler."""
+        left = self._whole - self._fitted()
+        left = left if self._correlated is None else left - self._correlated
+        self._state, self._values = self._bias.draw(self._plan.rngs, self._state, left, self._precision)
+
+    @property
+    def exact(self) -> bool:
+        """Whether b | beta is drawn at once, so that beta may be drawn with b integrated out."""
+        data = self._problem.data
+        return self._bias.gaussian and data.q == 1 and self._latent is None and data.n <= MOST_INTEGRATED
+
+    def information_without_bias(self) -> tuple[Array, Array]:
+        """G'S^-1 G and G'S^-1 z, S = K + P^-1: beta ~ N(B^-1 pull, B^-1) with b integrated out."""
+        scale = np.ones(len(self._whole)) if self._precision is None else self._precision[:, 0, 0]
+        return self._integrated.information(self._whole[:, :, 0], scale)
+
+    @cached_property
+    def _integrated(self) -> BiasIntegrated:
+        own = self._problem.noise.precision[:, 0, 0] if self._precision is None else np.ones(self._problem.data.n)
+        root, G = self._bias.prior_root()[: self._problem.data.n, 0], self._linear.at_data[:, 0]
+        return BiasIntegrated.of(root, G, own)
 
     def information(self) -> tuple[Array, Array]:
         """G'P G (c, p, p) and G'P (z - b) (c, p): beta | b ~ N(B^-1 pull, B^-1), for flat beta.
