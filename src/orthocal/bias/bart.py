@@ -56,19 +56,33 @@ class BART(BARTSettings, ListedPrior):
 
         return restored_offset(BARTSampler.restore(settings, x, nodes, noise_var), settings, noise_var)
 
+    def cut_points(self, setting: Setting) -> list[Array]:
+        """Where each column of x may be cut.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> x, one = np.array([[0.0], [1.0], [4.0]]), np.ones(3)
+        >>> setting = oc.bias.Setting(x, x[:0], np.ones(1), noise_var=one, residual=one, gradient=x, unit=1.0)
+        >>> oc.bias.BART().cut_points(setting)
+        [array([0.5, 2.5])]
+        """
+        from ..regression.bart import spread_cut_points
+
+        return [spread_cut_points(column, self.cuts, self.grid) for column in setting.x.T]
+
     def prepare(self, setting: Setting) -> BiasSampler:
         # compiled, and loaded by those who use it
-        from ..regression.bart import BARTSampler, spread_cut_points
+        from ..regression.bart import BARTSampler
 
         # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
         residual = setting.every.residual
         spread = max(float(np.ptp(residual)), 1.0)
         leaf_sd = spread / (2 * self.k * np.sqrt(self.trees))
-        points = [spread_cut_points(column, self.cuts, self.grid) for column in setting.x.T]
         own = BARTSampler(
             self,
             leaf_sd,
-            points,
+            self.cut_points(setting),
             setting.x,
             setting.nodes,
             setting.noise_var,

@@ -26,6 +26,7 @@ from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from .arrow import arrow_draws
 from .experiments import Experiments
+from .few_trees import for_few
 from .integrated_scales import with_sets
 from .parts import Part
 from .scales import KnownGP, fitted_scales, to_be_found
@@ -72,7 +73,7 @@ def _priors(
     """That of each experiment, and with sets of hyperparameters where these are integrated over."""
     each = list(problems.values())
     if not (isinstance(prior, GP) and to_be_found(prior, each)):
-        return [(prior, ())] * len(each)
+        return [(for_few(prior, one), ()) for one in each] if len(each) > 1 else [(prior, ())]
     fitted = fitted_scales(prior, each, [one.at_data for one in own.values()], linear.unit)
     return list(with_sets(prior, fitted))
 
