@@ -95,7 +95,7 @@ def test_a_parameter_that_one_experiment_does_not_feel():
     assert abs(draws.std() / 2 - 1) < 4 / np.sqrt(400)
     assert float(own.data["sample_stats"]["orthogonality_error"].max()) < 1e-6
     assert found.disagreements().loc[("1", "a"), "p"] < 1e-4
-    assert "experiment 1 disagrees with the others about a" in found.words()[0]
+    assert "Experiment 1 disagrees with the others about a" in found.words()[0]
     # what nobody else knows is still an error
     with pytest.raises(oc.errors.IdentifiabilityError, match="'b' has no effect"):
         oc.calibrate(problems["1"], GP, draws=20, chains=2, seed=1, progress=False)

@@ -132,7 +132,7 @@ class ExperimentComparison:
         far = table[table["p"] < FALSE_ALARM / len(table)].sort_values("p")
         for row in far.reset_index().to_dict("records"):
             yield (
-                f"{_called(row['experiment'])} disagrees with the others about {row['parameter']}: "
+                f"{_called(row['experiment'], 'Experiment')} disagrees with the others about {row['parameter']}: "
                 f"{with_error(row['alone'], row['alone_sd'], 2)} alone, "
                 f"{with_error(row['others'], row['others_sd'], 2)} from the others, "
                 f"{abs(row['z']):.1f} standard deviations apart."
@@ -228,9 +228,9 @@ class ExperimentComparison:
         return "\n\n".join([*shown, "\n".join([*self.words(), *failed])])
 
 
-def _called(name: object) -> str:
+def _called(name: object, word: str = "experiment") -> str:
     """An experiment in a sentence: those of a table are often numbered."""
-    return f"experiment {name}" if str(name).isdecimal() else str(name)
+    return f"{word} {name}" if str(name).isdecimal() else str(name)
 
 
 def _draws(posterior: Posterior) -> dict[str, Array]:
