@@ -3,6 +3,7 @@
 python benchmarks/experiments.py                    seconds of 1 to 20 experiments of 500 points
 python benchmarks/experiments.py coverage gp 100    95 % intervals over 100 data sets of five experiments, each with
                                                     another sign or phase of what the simulators miss
+python benchmarks/experiments.py coverage gp 40 100    the 40 data sets that follow these
 python benchmarks/experiments.py pooled gp 100      the same with a pooled offset: mu and tau
 python benchmarks/experiments.py fixed gp 100       with the same biases in all data sets
 python benchmarks/experiments.py prior gp 100       with biases that are drawn from a Gaussian process
@@ -97,10 +98,10 @@ def truth(offsets, biases):
     return least_squares(left, [RATE, HEIGHT, *offsets.values()], xtol=1e-14, ftol=1e-14, gtol=1e-14).x
 
 
-def coverage(kind, method, sets):
+def coverage(kind, method, sets, first):
     """How many 95 % intervals hold theta*, for every parameter."""
     held, spreads, widths, worth, began, pooled = [], [], [], [], time.process_time(), kind == "pooled"
-    for number in range(sets):
+    for number in range(first, first + sets):
         rng = np.random.default_rng([19, number])
         offsets, biases = drawn_offsets(rng), drawn_biases(rng, kind)
         experiments = oc.Experiments(problems(rng, offsets, biases), {"offset": oc.Pooled()} if pooled else ["offset"])
@@ -117,9 +118,9 @@ def coverage(kind, method, sets):
         widths.append(theta.std(axis=0))
         mixing = posterior.summary()
         worth.append((mixing[["ess_bulk", "ess_tail"]].min().min(), mixing["r_hat"].max()))
-        if (number + 1) % 10 == 0:
+        if len(held) % 10 == 0:
             shares = " ".join(f"{one:.2f}" for one in np.mean(held, axis=0))
-            print(f"{number + 1:4} sets, {time.process_time() - began:5.0f} CPU s: {shares}", flush=True)
+            print(f"{len(held):4} sets, {time.process_time() - began:5.0f} CPU s: {shares}", flush=True)
     away, rms = np.mean(spreads, axis=0), np.sqrt(np.mean(np.square(spreads), axis=0))
     table = zip(posterior.parameter_names, np.mean(held, axis=0), away, rms, np.mean(widths, axis=0), strict=True)
     for name, share, mean, square, sd in table:
@@ -149,7 +150,8 @@ def main():
     if kind == "cost":
         cost(tuple(int(one) for one in rest) or (1, 2, 5, 10, 20))
     else:
-        coverage(kind, rest[0] if rest else "gp", int(rest[1]) if len(rest) > 1 else 100)
+        method, sets, first = (*rest, *("gp", "100", "0")[len(rest) :])
+        coverage(kind, method, int(sets), int(first))
 
 
 if __name__ == "__main__":
