@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -38,17 +38,18 @@ class UnpackableError(TypeError):
 
 def pack(value: object) -> bytearray:
     """A value as bytes that begin with their digest."""
-    return _packed(value, _outlined)
+    arrays: list[Values] = []
+    return _packed(_outlined(value, arrays), arrays)
 
 
 def pack_alike(values: list[Any]) -> bytearray:
     """As ``pack``, for a list of values that mostly have one shape: faster, and smaller."""
-    return _packed(values, lambda each, arrays: {"columns": _column(each, arrays)})
-
-
-def _packed(value: Any, outlined: Callable[[Any, list[Values]], Any]) -> bytearray:
     arrays: list[Values] = []
-    skeleton = json.dumps(outlined(value, arrays)).encode()
+    return _packed({"columns": _column(values, arrays)}, arrays)
+
+
+def _packed(outline: object, arrays: list[Values]) -> bytearray:
+    skeleton = json.dumps(outline).encode()
     # type checkers of Python 3.11 do not know that arrays are buffers
     values: list[Any] = [_plain(one) for one in arrays if one.size]
     # all is copied once: the digest, known last, is put in its place afterwards
