@@ -39,7 +39,7 @@ from orthocal.studies.emulated import emulated
 #: of the Friedman problem
 RUNS, NOISE_SD = (30, 60, 120), 0.2
 #: data sets after which it says how far it is
-EVERY = 2
+EVERY = 5
 FRIEDMAN_PRIORS = {name: stats.uniform(0, 1) for name in "abcde"}
 
 
