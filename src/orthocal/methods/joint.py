@@ -189,8 +189,13 @@ class Joint(ListedMethod):
     ) -> Closest:
         """Step (2) where draws of the emulator say what is not known about the simulator."""
         target = emulated.untilted(real)
+        middle = None if held is None else held.middle
+        near = None
         if emulated.draws.by_shifts:
-            found = self._projected_with_shifts(problem, target, spread, held, emulated)
+            near = self.projected(problem, target.mean(axis=0)[None], spread, False, middle)
+        # beyond a bound f_hat cannot follow: there the draws of the emulator alone say where theta may be
+        if near is not None and not near.on_bound.any():
+            found = self._projected_with_shifts(problem, target, spread, held, emulated, near.theta)
         else:
             parts, order = [], []
             for simulator, rows in emulated.draws.groups(np.arange(len(real)), "projection"):
@@ -203,11 +208,10 @@ class Joint(ListedMethod):
         return emulated.completed(problem, found, real, at_data)
 
     def _projected_with_shifts(
-        self, problem: Problem, target: Array, spread: Array, held: Held | None, emulated: Emulated
+        self, problem: Problem, target: Array, spread: Array, held: Held | None, emulated: Emulated, theta: Array
     ) -> Closest:
-        """Each draw of y_R on f_hat, moved as its draw of the emulator moves the projection of their mean."""
-        mean, middle = target.mean(axis=0)[None], None if held is None else held.middle
-        theta, shifted = self.projected(problem, mean, spread, False, middle).theta, np.array(target)
+        """Each draw of y_R on f_hat, moved as its draw of the emulator moves that of their mean, ``theta``."""
+        mean, middle, shifted = target.mean(axis=0)[None], None if held is None else held.middle, np.array(target)
         failed = np.zeros(len(target), dtype=bool)
         for simulator, rows in emulated.draws.groups(np.arange(len(target)), "projection"):
             one = self.projected(with_simulator(problem, simulator), mean, spread, False, middle)
