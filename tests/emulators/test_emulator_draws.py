@@ -3,12 +3,16 @@
 Moments are of 150 draws with fixed seeds: a limit of 4.5 standard errors fails by chance in 7 of 10^6 for each number.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.stats import qmc
 
 import orthocal as oc
 from orthocal.emulators.draw_spread import draw_spread, folds, mixture
+from orthocal.emulators.gp_draws import HELD_BYTES
+from orthocal.emulators.lazily import Lazy, Room
 from orthocal.errors import InputError
 
 DRAWS, LIMIT = 150, 4.5
@@ -214,3 +218,30 @@ def test_a_regressor_of_the_users_may_have_draws(runs):
     assert emulator.has_draws
     first, second = emulator.draws(2, seed=0)
     assert not np.allclose(first(X, NEW[0]), second(X, NEW[0]))
+
+
+def test_draws_are_held_while_there_is_room():
+    """The first stay, and the others are made again, the same; parts share the room."""
+    asked = []
+
+    def made(number):
+        asked.append(number)
+        return np.full(10, number)
+
+    draws = Lazy([partial(made, number) for number in range(4)], Room(170, lambda values: int(values.nbytes)))
+    for _ in range(2):
+        assert [int(one[0]) for one in draws] == [0, 1, 2, 3]
+    assert asked == [0, 1, 2, 3, 2, 3]
+    assert draws[-4] is draws[0]
+    asked.clear()
+    half = draws.share(2)
+    assert half[0] is half[0]
+    assert half[1] is not half[1]
+    assert asked == [0, 1, 1]
+
+
+def test_a_process_holds_its_draws(emulators):
+    draws = emulators["gp"].draws(4, 1)
+    first, again = draws[0], draws[0]
+    assert all(a is b for a, b in zip(first._fitted, again._fitted, strict=True))
+    assert 0 < first._fitted[0].nbytes < HELD_BYTES

@@ -23,10 +23,12 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.special import logsumexp
 
 from ..arrays import Array
-from .lazily import Lazy
+from .lazily import Lazy, Room
 
 #: frequencies of each octave, and most octaves; the tail of the squared exponential's density ends sooner
 FREQUENCIES, MOST_OCTAVES, MOST_GAUSSIAN = 128, 9, 4
+#: of draws that are held: to make one takes two hundred times as long as to call it
+HELD_BYTES = 512 * 2**20
 
 
 class Process(Protocol):
@@ -116,7 +118,12 @@ def octaves_of(process: Process, rows: int) -> int:
 
 def gp_draws(fitted: Kriged[P], count: int, rng: np.random.Generator) -> Lazy[GPDraw]:
     """``count`` draws, each made when it is asked for: of many components all together would take gigabytes."""
-    return Lazy([partial(GPDraw, fitted, int(seed)) for seed in rng.integers(0, 2**63, count)])
+    makers = [partial(GPDraw, fitted, int(seed)) for seed in rng.integers(0, 2**63, count)]
+    return Lazy(makers, Room(HELD_BYTES, _bytes_of))
+
+
+def _bytes_of(draw: GPDraw) -> int:
+    return draw.nbytes
 
 
 class GPDraw:
@@ -142,6 +149,8 @@ class GPDraw:
             start += len(own.phases)
         self._waves = Waves(*(np.concatenate(parts) for parts in zip(*each, strict=True)))
         self._kriged = fitted.moved(trends, alphas)
+        of_waves = [own for _, _, own in self._weights]
+        self.nbytes = sum(int(values.nbytes) for values in (*self._waves, *of_waves, trends, alphas))
 
     def predict(self, inputs: Array) -> Array:
         values = self._kriged.predict(inputs) + self._offset
