@@ -32,7 +32,7 @@ from .problem.fingerprint import fingerprint
 from .problem.problem import Problem
 from .progress import progress_shown
 from .results import record
-from .results.emulator_notes import asked_draws, emulator_seed
+from .results.emulator_notes import asked_draws, asked_draws_of_each, emulator_seed
 from .results.labelled import labelled
 from .results.likelihood import few_enough
 from .results.noted import noted
@@ -123,9 +123,8 @@ def _planned(
         raise InputError(f"keep_mb={keep_mb!r}: give the megabytes that model and bias at the data may take")
     rest = (int(chains), seed, int(warmup), progress, where, int(1e6 * keep_mb))
     if isinstance(problem, Experiments):
-        if emulator_draws:
-            raise InputError(f"emulator_draws={emulator_draws}: several experiments have the mean of each emulator")
-        return _together(problem, chosen, (*rest, 0))
+        taken = asked_draws_of_each(problem.problems.values(), chosen, emulator_draws)
+        return _together(problem, chosen, (*rest, taken))
     return _Run(problem, chosen, *rest, asked_draws(problem, chosen, emulator_draws))
 
 

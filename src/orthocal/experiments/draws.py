@@ -19,6 +19,8 @@ from ..methods.base import Drawn, Draws, RunNotes
 from ..methods.closest import Closest
 from ..methods.determined import outside_support, with_open_directions
 from ..methods.distance import domain_squares
+from ..methods.emulator_draws import Emulated, EmulatorDraws
+from ..methods.emulator_projection import projected_on_draws
 from ..methods.group_noise import noise_sampler
 from ..methods.joint import Joint
 from ..methods.merging import spread_rows
@@ -26,6 +28,7 @@ from ..methods.regress import Regressed
 from ..methods.weights import Weights, importance_weights
 from ..problem.problem import Problem
 from ..projection import ProjectionKind
+from .emulated import draws_of_each, draws_together
 from .experiments import Experiments
 from .parts import Part
 from .pooling import Hyper, with_pooling
@@ -56,6 +59,10 @@ class _Rows(NamedTuple):
     def __call__(self, values: Array) -> Array:
         return np.asarray(values[self.rows].reshape(self.chains, self.draws, *values.shape[1:]))
 
+    def of_numbers(self, values: IntArray) -> IntArray:
+        """The same for whole numbers (s,)."""
+        return values[self.rows].reshape(self.chains, self.draws)
+
 
 def joint_method(method: Method) -> Joint:
     """The method, which must be the joint projection."""
@@ -83,12 +90,20 @@ def together_draws(experiments: Experiments, method: Joint, plan: Plan) -> Toget
     elif experiments.pools:
         real, pooled = with_pooling(found.linear, real, experiments.pools, together.theta_tilde, plan)
     held = None if found.determined is None else found.determined.holding(together.theta_tilde + real.moved)
-    process = together.fit_at_nodes + real.at_nodes
-    closest = method.projected(together, process, real.moved.std(axis=0), at_data=False, held=held)
+    process, spread = together.fit_at_nodes + real.at_nodes, real.moved.std(axis=0)
+    emulators = draws_of_each({name: part.problem for name, part in found.parts.items()}, plan)
+    if emulators:
+        linear = found.linear if found.determined is None else found.determined.linear
+        emulated = Emulated.with_draws(together, draws_together(experiments.stacked, emulators, plan), linear)
+        spread = emulated.spread(real.moved)
+        # their effect on theta is left to the importance weights where theta has a prior
+        closest = projected_on_draws(method.projected, together, process, spread, held, emulated.draws)
+    else:
+        closest = method.projected(together, process, spread, at_data=False, held=held)
     outside = None if found.determined is None else outside_support(together, found.determined, closest.theta)
     real = real._replace(log_prior=_log_prior(experiments, real, pooled, closest))
     weights = importance_weights(together, closest, real, plan.rngs, outside)
-    return _told_apart(experiments, found, real, pooled, closest, weights, plan)
+    return _told_apart(experiments, found, real, pooled, closest, weights, emulators, plan)
 
 
 def _log_prior(experiments: Experiments, real: Regressed, pooled: list[Hyper], closest: Closest) -> Array:
@@ -117,6 +132,7 @@ def _told_apart(
     pooled: list[Hyper],
     closest: Closest,
     weights: Weights,
+    emulators: dict[str, EmulatorDraws],
     plan: Plan,
 ) -> TogetherDraws:
     chain = _Rows(weights.rows, len(plan.rngs), plan.draws)
@@ -127,7 +143,7 @@ def _told_apart(
     for name, part in found.parts.items():
         data = slice(start_data, start_data := start_data + part.problem.data.y.size)
         nodes = slice(start_nodes, start_nodes := start_nodes + len(part.problem.rule.nodes) * part.problem.data.q)
-        view = _View(experiments, name, part, found.own[name], real, closest, data, nodes)
+        view = _View(experiments, name, part, found.own[name], real, closest, data, nodes, emulators.get(name))
         own[name] = spread_rows(view.draws(chain, plan), part.problem)
     share = {"on_bound": closest.on_bound, "stuck": closest.stuck, "elsewhere": closest.elsewhere}
     stats = {
@@ -151,6 +167,7 @@ class _View(NamedTuple):
     closest: Closest
     data: slice
     nodes: slice
+    emulator: EmulatorDraws | None
 
     @property
     def problem(self) -> Problem:
@@ -183,9 +200,27 @@ class _View(NamedTuple):
             samplers=own.samplers,
             nodes_drawn=True,
             drawn=Drawn.RESIDUAL,
+            emulator_number=None if self.emulator is None else chain.of_numbers(self.emulator.numbers),
             **noise,
-            notes=RunNotes(bias=tuple(sampler.findings() for sampler in own.samplers)),
+            notes=self._notes(),
         )
+
+    def _notes(self) -> RunNotes:
+        findings, emulator = tuple(sampler.findings() for sampler in self.own.samplers), self.emulator
+        if emulator is None:
+            return RunNotes(bias=findings)
+        return RunNotes(
+            bias=findings,
+            emulator_draws=len(emulator.draws),
+            emulator_seed=emulator.seed,
+            emulator_stretch=emulator.stretch,
+        )
+
+    def _model(self, x: Array, theta: Array, rows: IntArray) -> Array:
+        """The simulator of the draws numbered ``rows`` at their theta (k, p), (k, m, q)."""
+        if self.emulator is None:
+            return self.problem.simulator.batch(x, theta)
+        return self.emulator.models(x, theta, rows)
 
     def _real_at_data(self, rows: IntArray) -> Array:
         """y_R - f(theta_tilde) at the data, whitened, (k, n, q)."""
@@ -207,8 +242,8 @@ class _View(NamedTuple):
         squares = np.empty((2, len(theta), problem.data.q))
         each = max(1, BLOCK // (len(points) * problem.data.q))
         for start in range(0, len(theta), each):
-            rows = slice(start, start + each)
-            simulated = problem.simulator.batch(points, theta[rows])
+            rows = np.arange(start, min(start + each, len(theta)))
+            simulated = self._model(points, theta[rows], rows)
             model[rows] = simulated[:, :n]
             squares[:, rows] = domain_squares(
                 real_nodes[rows] - simulated[:, n:], real_nodes[rows], problem.rule.weights
@@ -218,8 +253,9 @@ class _View(NamedTuple):
             return AtData(chain(model), chain(real - model), {}), (squares[0], squares[1])
 
         def draw(numbers: IntArray) -> tuple[Array, Array]:
-            own = problem.simulator.batch(problem.data.x, theta[chain.rows[numbers]])
-            return own, problem.fit + problem.unwhiten(self._real_at_data(chain.rows[numbers])) - own
+            rows = chain.rows[numbers]
+            own = self._model(problem.data.x, theta[rows], rows)
+            return own, problem.fit + problem.unwhiten(self._real_at_data(rows)) - own
 
         found = at_data(draw, kept, chain.chains, chain.draws, problem.fit.shape)
         return found, (squares[0], squares[1])

@@ -49,6 +49,20 @@ def stretched_draws(emulator: WithDraws, count: int, seed: int, factor: float) -
     return draws if factor == 1 else StretchedDraws(emulator, draws, factor)
 
 
+def emulator_numbers(plan: Plan) -> IntArray:
+    """The draw of the emulator that goes with each draw of y_R, chain after chain, (s,)."""
+    count = plan.emulator_draws
+    # the chains begin at different draws, so that few draws a chain meet all of them
+    first = [(c * count) // len(plan.rngs) for c in range(len(plan.rngs))]
+    return np.concatenate([(start + np.arange(plan.draws)) % count for start in first])
+
+
+def bound_as(problem: Problem) -> Callable[[DrawLike], BoundSimulator]:
+    """What makes of a function a simulator of this problem."""
+    data, support, flat_x = problem.data, problem.parameters.support, problem.simulator.flat_x
+    return partial(BoundSimulator, support=support, q=data.q, flat_x=flat_x, transforms=data.transforms)
+
+
 class EmulatorDraws(NamedTuple):
     """The emulator's draws as simulators of a problem.
 
@@ -62,6 +76,8 @@ class EmulatorDraws(NamedTuple):
         How much farther from the emulator they are than its own draws; see ``emulator_stretch.py``.
     by_shifts
         Whether the emulator itself can be projected on, and its draws are asked only how far they move theta.
+    seed
+        From which they were made.
     """
 
     draws: Sequence[DrawLike]
@@ -69,6 +85,7 @@ class EmulatorDraws(NamedTuple):
     bound: Callable[[DrawLike], BoundSimulator]
     stretch: float = 1.0
     by_shifts: bool = True
+    seed: int = 0
 
     @classmethod
     def of(cls, problem: Problem, plan: Plan) -> EmulatorDraws | None:
@@ -78,15 +95,10 @@ class EmulatorDraws(NamedTuple):
         emulator = emulator_with_draws(problem.simulator.emulator)
         if emulator is None:
             raise InputError("the simulator is no emulator that has draws: leave emulator_draws out")
-        count = plan.emulator_draws
-        # the chains begin at different draws, so that few draws a chain meet all of them
-        first = [(c * count) // len(plan.rngs) for c in range(len(plan.rngs))]
-        numbers = np.concatenate([(start + np.arange(plan.draws)) % count for start in first])
-        data, support, flat_x = problem.data, problem.parameters.support, problem.simulator.flat_x
-        bound = partial(BoundSimulator, support=support, q=data.q, flat_x=flat_x, transforms=data.transforms)
         factor = stretch(problem)
-        draws = stretched_draws(emulator, count, plan.emulator_seed, factor)
-        return cls(draws, numbers, bound, factor, getattr(emulator, "smooth", True))
+        seed, smooth = plan.emulator_seed, getattr(emulator, "smooth", True)
+        draws = stretched_draws(emulator, plan.emulator_draws, seed, factor)
+        return cls(draws, emulator_numbers(plan), bound_as(problem), factor, smooth, seed)
 
     def simulator(self, number: int) -> BoundSimulator:
         """A draw of the emulator, bound as the simulator was."""
@@ -166,8 +178,11 @@ class Emulated(NamedTuple):
     def of(cls, problem: Problem, plan: Plan, linear: Linear) -> Emulated | None:
         """As a plan asks for them."""
         draws = EmulatorDraws.of(problem, plan)
-        if draws is None:
-            return None
+        return None if draws is None else cls.with_draws(problem, draws, linear)
+
+    @classmethod
+    def with_draws(cls, problem: Problem, draws: EmulatorDraws, linear: Linear) -> Emulated:
+        """With these draws."""
         errors = problem.whiten(draws.errors(problem.rule.nodes, problem.theta_tilde, problem.fit_at_nodes))
         return cls(draws, errors, Shifts.of(errors, linear.coefficients))
 

@@ -30,7 +30,8 @@ from .at_data import AtData, at_data
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .closest import Closest, closest
 from .determined import determined_part, outside_support, with_open_directions
-from .emulator_draws import Emulated, counted, with_simulator
+from .emulator_draws import Emulated
+from .emulator_projection import projected_on_draws
 from .fine_nodes import integrated
 from .fitted import fitted_bias, with_integrals
 from .gibbs import gibbs_draws
@@ -111,7 +112,9 @@ class Joint(ListedMethod):
             found = self.projected(problem, real, regressed.moved.std(axis=0), kept is None, held)
         else:
             spread = emulated.spread(regressed.moved)
-            found = self._projected_on_draws(problem, real, spread, kept is None, held, emulated)
+            target = emulated.untilted(real)
+            found = projected_on_draws(self.projected, problem, target, spread, held, emulated.draws)
+            found = emulated.completed(problem, found, real, kept is None)
         outside = None if part is None else outside_support(problem, part, found.theta)
         weights = importance_weights(problem, found, regressed, plan.rngs, outside)
         return _finished(problem, plan, regressed, found, weights, kept, emulated)
@@ -183,44 +186,6 @@ class Joint(ListedMethod):
             for part in parts
         ]
         return Closest(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
-
-    def _projected_on_draws(
-        self, problem: Problem, real: Array, spread: Array, at_data: bool, held: Held | None, emulated: Emulated
-    ) -> Closest:
-        """Step (2) where draws of the emulator say what is not known about the simulator."""
-        target = emulated.untilted(real)
-        middle = None if held is None else held.middle
-        near = None
-        if emulated.draws.by_shifts:
-            near = self.projected(problem, target.mean(axis=0)[None], spread, False, middle)
-        # beyond a bound f_hat cannot follow: there the draws of the emulator alone say where theta may be
-        if near is not None and not near.on_bound.any():
-            found = self._projected_with_shifts(problem, target, spread, held, emulated, near.theta)
-        else:
-            parts, order = [], []
-            for simulator, rows in emulated.draws.groups(np.arange(len(real)), "projection"):
-                own = None if held is None else held.part(rows)
-                parts.append(self.projected(with_simulator(problem, simulator), target[rows], spread, False, own))
-                order.append(rows)
-                counted(problem.simulator, simulator)
-            place = np.argsort(np.concatenate(order))
-            found = Closest(*(np.concatenate(own)[place] for own in zip(*parts, strict=True)))
-        return emulated.completed(problem, found, real, at_data)
-
-    def _projected_with_shifts(
-        self, problem: Problem, target: Array, spread: Array, held: Held | None, emulated: Emulated, theta: Array
-    ) -> Closest:
-        """Each draw of y_R on f_hat, moved as its draw of the emulator moves that of their mean, ``theta``."""
-        mean, middle, shifted = target.mean(axis=0)[None], None if held is None else held.middle, np.array(target)
-        failed = np.zeros(len(target), dtype=bool)
-        for simulator, rows in emulated.draws.groups(np.arange(len(target)), "projection"):
-            one = self.projected(with_simulator(problem, simulator), mean, spread, False, middle)
-            counted(problem.simulator, simulator)
-            before, after = problem.whiten(problem.simulator.batch(problem.rule.nodes, np.vstack([theta, one.theta])))
-            shifted[rows] += after - before
-            failed[rows] = one.stuck | one.impossible
-        found = self.projected(problem, shifted, spread, False, held)
-        return found._replace(stuck=found.stuck | failed)
 
     @property
     def merges(self) -> bool:

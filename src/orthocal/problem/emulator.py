@@ -79,10 +79,10 @@ class Described(Protocol):
 class DrawLike(Protocol):
     """A function that may be the simulator, as far as the runs tell."""
 
-    def __call__(self, x: Array, theta: Array) -> Array:
+    def __call__(self, x: Array, theta: Array, /) -> Array:
         """At points x (m, d) and theta (p,), (m, q)."""
 
-    def gradient(self, x: Array, theta: Array) -> Array:
+    def gradient(self, x: Array, theta: Array, /) -> Array:
         """By theta, (m, q, p)."""
 
 

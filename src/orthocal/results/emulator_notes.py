@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from ..emulators.components import ComponentEmulator
@@ -45,6 +47,13 @@ def asked_draws(problem: Problem, method: Method, asked: int | None) -> int:
             "emulator_error out"
         )
     return int(asked)
+
+
+def asked_draws_of_each(problems: Iterable[Problem], method: Method, asked: int | None) -> int:
+    """The same for several experiments: those that have an emulator with draws take as many."""
+    each = list(problems)
+    drawn = [one for one in each if emulator_with_draws(one.simulator.emulator) is not None]
+    return max(asked_draws(one, method, asked) for one in drawn or each[:1])
 
 
 def emulator_seed(seed: int) -> int:

@@ -1,0 +1,75 @@
+"""Draws of the experiments' emulators, which stand together for all that is unknown about their simulators.
+
+The k-th draw of all experiments has the k-th of each emulator, and the other simulators as they are. Emulators of the
+same runs have the same draws, since their errors are the same in all experiments; others have seeds of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import overload
+
+from ..emulators import Emulator
+from ..methods.base import Plan
+from ..methods.emulator_draws import EmulatorDraws, bound_as, emulator_numbers, with_simulator
+from ..problem.emulator import DrawLike, WithDraws, emulator_with_draws
+from ..problem.fingerprint import digest
+from ..problem.problem import Problem
+from .stacked import Cells, Stacked, StackedSimulator
+
+
+class StackedDraws(Sequence[DrawLike]):
+    """The cells of all experiments, with draws of their emulators in the place of these."""
+
+    def __init__(self, stacked: Stacked, own: Mapping[str, EmulatorDraws]) -> None:
+        self._stacked, self._own = stacked, own
+
+    def __len__(self) -> int:
+        return len(next(iter(self._own.values())).draws)
+
+    @overload
+    def __getitem__(self, number: int) -> DrawLike: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[DrawLike]: ...
+    def __getitem__(self, number: int | slice) -> DrawLike | Sequence[DrawLike]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(len(self))[number]]
+        parts = [self._drawn(name, cells, number) for name, cells in self._stacked.parts.items()]
+        return StackedSimulator(parts, self._stacked.problem.parameters.p)
+
+    def _drawn(self, name: str, cells: Cells, number: int) -> Cells:
+        if name not in self._own:
+            return cells
+        return cells._replace(problem=with_simulator(cells.problem, self._own[name].simulator(number)))
+
+
+def draws_of_each(problems: Mapping[str, Problem], plan: Plan) -> dict[str, EmulatorDraws]:
+    """The draws of the emulator of each experiment that has one with draws, as a plan asks for them."""
+    if not plan.emulator_draws:
+        return {}
+    found: dict[str, EmulatorDraws] = {}
+    seeds: dict[str, int] = {}
+    for name, problem in problems.items():
+        emulator = emulator_with_draws(problem.simulator.emulator)
+        if emulator is None or problem.emulator_error:
+            continue
+        seed = seeds.setdefault(_learnt_from(emulator), plan.emulator_seed + len(seeds))
+        own = EmulatorDraws.of(problem, plan._replace(emulator_seed=seed))
+        if own is not None:
+            found[name] = own
+    return found
+
+
+def _learnt_from(emulator: WithDraws) -> str:
+    """The runs, where it has them: each table of a problem file has an emulator of its own, of runs that may be one."""
+    if not isinstance(emulator, Emulator):
+        return str(id(emulator))
+    output = emulator.runs.output
+    return digest(emulator.runs.theta, *(output if isinstance(output, tuple) else (output,)))
+
+
+def draws_together(stacked: Stacked, own: Mapping[str, EmulatorDraws], plan: Plan) -> EmulatorDraws:
+    """Those of all experiments as draws of the simulator of the stacked problem."""
+    by_shifts = all(one.by_shifts for one in own.values())
+    bound = bound_as(stacked.problem)
+    return EmulatorDraws(StackedDraws(stacked, own), emulator_numbers(plan), bound, by_shifts=by_shifts)
