@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from fuzz_inputs import changed_bytes, changed_text
+from scipy import stats
 
 import orthocal as oc
 from orthocal.errors import OrthocalError
@@ -569,6 +570,44 @@ def _read_study(path: Path) -> Any:
         return results.settings("one"), results.rows("one"), results.work("one")
 
 
+def _short_run(path: Path) -> oc.Posterior:
+    x = np.linspace(0, 1, 8)
+    problem = oc.Problem(x, 2 * x + 0.1 * np.cos(20 * x), _line, {"a": stats.norm(1, 2)}, noise_cov=0.01, starts=2)
+    method = oc.methods.NoBias(kernel=oc.kernels.AdaptiveMetropolis())
+    return oc.calibrate(problem, method, draws=8, warmup=30, chains=2, seed=5, progress=False, checkpoint=path)
+
+
+def _line(x: Any, theta: Any) -> Any:
+    return theta[0] * x
+
+
+def _checkpoint(folder: Path) -> Path:
+    from orthocal.execution.checkpoint_file import CheckpointFile
+
+    def offered(self: Any, loop: Any, iteration: int, state: Any, draws: Any) -> None:
+        if iteration == 33:
+            self._write(loop, iteration, state, draws)
+            raise KeyboardInterrupt
+
+    plain, CheckpointFile.offered = CheckpointFile.offered, offered  # type: ignore[method-assign]
+    try:
+        _short_run(folder / "fit.ckpt")
+    except KeyboardInterrupt:
+        return folder / "fit.ckpt"
+    finally:
+        CheckpointFile.offered = plain  # type: ignore[method-assign]
+    raise AssertionError("it was not ended")
+
+
+def _read_checkpoint(path: Path) -> Any:
+    """What the run becomes that goes on from there: a run that is over removes its checkpoint."""
+    for one in path.parent.glob("copy.ckpt*"):
+        one.unlink()
+    copied = path.with_name("copy.ckpt")
+    copied.write_bytes(path.read_bytes())
+    return _short_run(copied).theta
+
+
 def _npz(folder: Path) -> Path:
     rng = np.random.default_rng(11)
     n, s = 6, 5
@@ -761,6 +800,7 @@ LOADERS = (
     Loader("store of runs", _store, _read_store, changed_bytes, unchanged),
     Loader("store of version 1", _old_store, _read_store, changed_bytes, anything),
     Loader("store of a study", _study, _read_study, changed_bytes, unchanged),
+    Loader("checkpoint", _checkpoint, _read_checkpoint, changed_bytes, unchanged),
     Loader("npz runs", _npz, _read_npz, changed_bytes, unchanged),
     Loader("ECSV kinematics", _ecsv, _read_ecsv, changed_text, _ecsv_is_said),
     Loader("ECSV models", _models, _read_models, changed_text, _models_are_said),
