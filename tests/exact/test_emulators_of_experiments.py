@@ -168,3 +168,21 @@ def test_emulators_of_the_same_runs_have_the_same_draws():
     plan = oc.methods.Plan(10, 0, [np.random.default_rng(1)], emulator_draws=4, emulator_seed=3)
     seeds = {name: one.seed for name, one in draws_of_each(problems, plan).items()}
     assert seeds == {"A": 3, "B": 3, "C": 4}
+
+
+def test_each_experiment_has_the_part_of_its_own_emulator():
+    """The draws go together: an emulator that is sure of itself is not blamed for the other."""
+
+    class Sure(LinearEmulator):
+        def draws(self, count, seed):
+            return [self] * count
+
+    experiments = experiments_with(LinearEmulator(), Sure())
+    posterior = calibrated(experiments)
+    said = {one.topic: one for one in posterior.check() if "part of the variance" in one.message}
+    assert said["A: emulator"].level == "problem"
+    assert "0% of a's" in said["B: emulator"].message
+    assert said["B: emulator"].level == "fine"
+    moved = posterior["A"].data["constant_data"]["emulator_shift"].values
+    # the mean over the domains of both: half of what it does to one alone
+    assert np.allclose(moved.T @ moved / len(moved), emulators_part(experiments) / 4)

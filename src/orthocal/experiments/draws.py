@@ -19,7 +19,7 @@ from ..methods.base import Drawn, Draws, RunNotes
 from ..methods.closest import Closest
 from ..methods.determined import outside_support, with_open_directions
 from ..methods.distance import domain_squares
-from ..methods.emulator_draws import Emulated, EmulatorDraws
+from ..methods.emulator_draws import EmulatorDraws
 from ..methods.emulator_projection import projected_on_draws
 from ..methods.group_noise import noise_sampler
 from ..methods.joint import Joint
@@ -28,7 +28,7 @@ from ..methods.regress import Regressed
 from ..methods.weights import Weights, importance_weights
 from ..problem.problem import Problem
 from ..projection import ProjectionKind
-from .emulated import draws_of_each, draws_together
+from .emulated import Emulators
 from .experiments import Experiments
 from .parts import Part
 from .pooling import Hyper, with_pooling
@@ -91,15 +91,15 @@ def together_draws(experiments: Experiments, method: Joint, plan: Plan) -> Toget
         real, pooled = with_pooling(found.linear, real, experiments.pools, together.theta_tilde, plan)
     held = None if found.determined is None else found.determined.holding(together.theta_tilde + real.moved)
     process, spread = together.fit_at_nodes + real.at_nodes, real.moved.std(axis=0)
-    emulators = draws_of_each({name: part.problem for name, part in found.parts.items()}, plan)
-    if emulators:
-        linear = found.linear if found.determined is None else found.determined.linear
-        emulated = Emulated.with_draws(together, draws_together(experiments.stacked, emulators, plan), linear)
-        spread = emulated.spread(real.moved)
-        # their effect on theta is left to the importance weights where theta has a prior
-        closest = projected_on_draws(method.projected, together, process, spread, held, emulated.draws)
-    else:
+    linear = found.linear if found.determined is None else found.determined.linear
+    problems = {name: part.problem for name, part in found.parts.items()}
+    emulators = Emulators.of(experiments.stacked, problems, linear, plan)
+    if emulators.whole is None:
         closest = method.projected(together, process, spread, at_data=False, held=held)
+    else:
+        # what they do to a prior of theta is left to the importance weights
+        spread, draws = emulators.whole.spread(real.moved), emulators.whole.draws
+        closest = projected_on_draws(method.projected, together, process, spread, held, draws)
     outside = None if found.determined is None else outside_support(together, found.determined, closest.theta)
     real = real._replace(log_prior=_log_prior(experiments, real, pooled, closest))
     weights = importance_weights(together, closest, real, plan.rngs, outside)
@@ -132,7 +132,7 @@ def _told_apart(
     pooled: list[Hyper],
     closest: Closest,
     weights: Weights,
-    emulators: dict[str, EmulatorDraws],
+    emulators: Emulators,
     plan: Plan,
 ) -> TogetherDraws:
     chain = _Rows(weights.rows, len(plan.rngs), plan.draws)
@@ -143,7 +143,7 @@ def _told_apart(
     for name, part in found.parts.items():
         data = slice(start_data, start_data := start_data + part.problem.data.y.size)
         nodes = slice(start_nodes, start_nodes := start_nodes + len(part.problem.rule.nodes) * part.problem.data.q)
-        view = _View(experiments, name, part, found.own[name], real, closest, data, nodes, emulators.get(name))
+        view = _View(experiments, name, part, found.own[name], real, closest, data, nodes, emulators)
         own[name] = spread_rows(view.draws(chain, plan), part.problem)
     share = {"on_bound": closest.on_bound, "stuck": closest.stuck, "elsewhere": closest.elsewhere}
     stats = {
@@ -167,7 +167,11 @@ class _View(NamedTuple):
     closest: Closest
     data: slice
     nodes: slice
-    emulator: EmulatorDraws | None
+    emulators: Emulators
+
+    @property
+    def emulator(self) -> EmulatorDraws | None:
+        return self.emulators.own.get(self.name)
 
     @property
     def problem(self) -> Problem:
@@ -201,6 +205,7 @@ class _View(NamedTuple):
             nodes_drawn=True,
             drawn=Drawn.RESIDUAL,
             emulator_number=None if self.emulator is None else chain.of_numbers(self.emulator.numbers),
+            emulator_shift=self.emulators.shift(self.name, self.nodes, columns),
             **noise,
             notes=self._notes(),
         )

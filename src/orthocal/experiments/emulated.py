@@ -7,11 +7,15 @@ same runs have the same draws, since their errors are the same in all experiment
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import overload
+from typing import NamedTuple, overload
 
+import numpy as np
+
+from ..arrays import Array, IntArray
 from ..emulators import Emulator
 from ..methods.base import Plan
-from ..methods.emulator_draws import EmulatorDraws, bound_as, emulator_numbers, with_simulator
+from ..methods.emulator_draws import Emulated, EmulatorDraws, bound_as, emulator_numbers, with_simulator
+from ..methods.regress import Linear
 from ..problem.emulator import DrawLike, WithDraws, emulator_with_draws
 from ..problem.fingerprint import digest
 from ..problem.problem import Problem
@@ -68,8 +72,39 @@ def _learnt_from(emulator: WithDraws) -> str:
     return digest(emulator.runs.theta, *(output if isinstance(output, tuple) else (output,)))
 
 
-def draws_together(stacked: Stacked, own: Mapping[str, EmulatorDraws], plan: Plan) -> EmulatorDraws:
-    """Those of all experiments as draws of the simulator of the stacked problem."""
-    by_shifts = all(one.by_shifts for one in own.values())
-    bound = bound_as(stacked.problem)
-    return EmulatorDraws(StackedDraws(stacked, own), emulator_numbers(plan), bound, by_shifts=by_shifts)
+class Emulators(NamedTuple):
+    """The draws of the emulators of several experiments.
+
+    Attributes
+    ----------
+    own
+        Those of each experiment that has any.
+    whole
+        Those of all of them as draws of the simulator of the stacked problem; None where there are none.
+    coefficients
+        What takes errors at the nodes of all to theta, (P, cells).
+    """
+
+    own: dict[str, EmulatorDraws]
+    whole: Emulated | None
+    coefficients: Array
+
+    @classmethod
+    def of(cls, stacked: Stacked, problems: Mapping[str, Problem], linear: Linear, plan: Plan) -> Emulators:
+        """As a plan asks for them; ``problems`` have the best fit of all, where the stacked one is ``linear``."""
+        own = draws_of_each(problems, plan)
+        if not own:
+            return cls(own, None, linear.coefficients)
+        smooth = all(one.by_shifts for one in own.values())
+        drawn = StackedDraws(stacked, own)
+        draws = EmulatorDraws(drawn, emulator_numbers(plan), bound_as(stacked.problem), by_shifts=smooth)
+        return cls(own, Emulated.with_draws(stacked.problem, draws, linear), linear.coefficients)
+
+    def shift(self, name: str, nodes: slice, columns: IntArray) -> Array | None:
+        """By how much the errors of one emulator move the parameters ``columns``, to first order, (k, p).
+
+        ``nodes`` are the cells of its experiment. None where parameters are not told apart.
+        """
+        if self.whole is None or name not in self.own or len(self.coefficients) <= columns.max():
+            return None
+        return np.asarray(self.whole.errors[:, nodes, 0] @ self.coefficients[columns, nodes].T)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..arrays import Array
 from ..findings import Finding, Level
 from .emulator_share import emulator_share
 from .notes import Notes
@@ -60,14 +61,13 @@ def emulator_findings(record: Record, notes: Notes) -> Iterator[Finding]:
 
 def _propagated(record: Record, notes: Notes) -> Iterator[Finding]:
     """The emulator's part of the variance of each parameter, where its draws stood for the simulator."""
-    theta = record.theta.reshape(-1, len(record.parameter_names))
-    share = emulator_share(theta, record.values("projection", "emulator_number").ravel().astype(np.intp))
+    whose, share = _share(record)
     if not np.isfinite(share).all():
         message = f"{notes.emulator_draws} of its draws stood for the simulator: too few draws of theta tell its part"
         yield Finding("note", "emulator", message, "take more draws")
         return
     each = ", ".join(f"{one:.0%} of {name}'s" for name, one in zip(record.parameter_names, share, strict=True))
-    message = f"its uncertainty, from {notes.emulator_draws} draws of it, is part of the variance: {each}"
+    message = f"{whose.format(notes.emulator_draws)}, is part of the variance: {each}"
     most = float(share.max())
     if notes.emulator_spread is not None and any(one != 1 for one in notes.emulator_spread):
         factors = ", ".join(f"{one:.2g}" for one in notes.emulator_spread)
@@ -87,6 +87,18 @@ def _propagated(record: Record, notes: Notes) -> Iterator[Finding]:
         message += "; it would take many more runs to halve it"
     advice = "add runs (oc.next_runs) and fit the emulator again"
     yield Finding("note" if most < SHARE_LIMITS[1] else "problem", "emulator", message, advice)
+
+
+def _share(record: Record) -> tuple[str, Array]:
+    """Whose uncertainty it is, and its share of the variance of each parameter, (p,)."""
+    theta = record.theta.reshape(-1, len(record.parameter_names))
+    of_several, own = "experiment_weight" in record.data.attrs, "its uncertainty, from {} draws of it"
+    if of_several and record.has("constant_data", "emulator_shift"):
+        # the draws of all experiments' emulators go together: what that of this one does to theta, to first order
+        moved, var = record.constant("emulator_shift").var(axis=0), theta.var(axis=0)
+        return own, np.minimum(1.0, np.divide(moved, var, out=np.zeros_like(var), where=var > 0))
+    whose = "the uncertainty of all experiments' emulators, from {} draws of each" if of_several else own
+    return whose, emulator_share(theta, record.values("projection", "emulator_number").ravel().astype(np.intp))
 
 
 def _over_x(notes: Notes) -> Iterator[Finding]:
