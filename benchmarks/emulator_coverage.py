@@ -1,7 +1,7 @@
 """How often 95 % intervals hold theta* where an emulator's draws stand for what is uncertain about the simulator.
 
     python benchmarks/emulator_coverage.py [model2-gp] [model2-bart] [friedman] [galaxy] [--sets 50] [--draws 250]
-        [--beside 50] [--runs 30 60 120] [--emulator-draws 64]
+        [--beside 50] [--runs 30 60 120] [--emulator-draws 64] [--galaxy-designs 0 1 2]
 
 prints one row a case: coverage of each parameter, mean posterior sd and rms error of the posterior mean, with the
 emulator's draws, and, for the first ``--beside`` data sets, without (``emulator_draws=0``) and with the simulator
@@ -15,8 +15,8 @@ friedman
     theta* drawn from the middle of the prior for each data set, no bias.
 galaxy
     The mock galaxy of ``orthocal galaxy mock --full`` (``--galaxy small`` for a try), known from 400 runs over the
-    priors (``--galaxy-runs``), one GP emulator for all data sets, and no simulator beside. Not among the default cases:
-    a run takes 2 s of a core. They are kept in ``--store``, where a second try finds them.
+    priors (``--galaxy-runs``), one GP emulator for all data sets of a design, and no simulator beside. Not among the
+    default cases: a run takes 2 s of a core. They are kept in ``--store``, where a second try finds them.
 """
 
 from __future__ import annotations
@@ -79,12 +79,13 @@ def model2_case(name: str, seed: int):
     )
 
 
-def galaxy_case(settings: str, runs: int, store: Path) -> Callable[[int], tuple]:
+def galaxy_case(settings: str, runs: int, design: int, store: Path) -> Callable[[int], tuple]:
     """What makes the problem of a data set, with the same emulator for all, and theta*."""
     galaxy = mock_galaxy(settings)
     low, high = np.array([galaxy.prior_box[name] for name in PARAMETERS]).T
     priors = {name: stats.uniform(a, b - a) for name, a, b in zip(PARAMETERS, low, high, strict=True)}
-    table = oc.campaign(galaxy.model, oc.design(priors, runs), galaxy.x, store=store, progress=False)
+    own = store.with_stem(f"{store.stem}-{settings}-{design}")
+    table = oc.campaign(galaxy.model, oc.design(priors, runs, seed=design), galaxy.x, store=own, progress=False)
     emulator = oc.emulate(table, "gp", progress=False)
     domain = oc.Points(galaxy.x, np.ones(len(galaxy.x)))
 
@@ -153,6 +154,7 @@ def main() -> None:
     parser.add_argument("--emulator-draws", type=int, default=64)
     parser.add_argument("--galaxy", choices=["full", "small"], default="full")
     parser.add_argument("--galaxy-runs", type=int, default=400)
+    parser.add_argument("--galaxy-designs", type=int, nargs="*", default=[0])
     parser.add_argument("--store", type=Path, default=Path(gettempdir()) / "mock_galaxy_runs.db")
     given = parser.parse_args()
     sizes = given.sets, given.draws, given.beside, given.emulator_draws
@@ -162,8 +164,9 @@ def main() -> None:
                 found = measured(lambda seed, runs=runs: friedman_case(runs, seed), *sizes)
                 print(row(f"friedman, {runs} runs", found), flush=True)
         elif case == "galaxy":
-            found = measured(galaxy_case(given.galaxy, given.galaxy_runs, given.store), *sizes)
-            print(row(f"galaxy, {given.galaxy}, {given.galaxy_runs} runs", found), flush=True)
+            for design in given.galaxy_designs:
+                found = measured(galaxy_case(given.galaxy, given.galaxy_runs, design, given.store), *sizes)
+                print(row(f"galaxy, {given.galaxy}, {given.galaxy_runs} runs of design {design}", found), flush=True)
         else:
             name = case.removeprefix("model2-")
             found = measured(lambda seed, name=name: model2_case(name, seed), *sizes)

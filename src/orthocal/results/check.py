@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..bias.base import SAMPLERS
 from ..findings import Finding, Findings, Level
 from ..methods.base import KINDS
 from ..pages.tables import counted
 from ..problem.noise import NoiseSource
 from ..projection import ProjectionKind
+from .bias_findings import bias_findings
 from .bias_size import bias_integrals
 from .coverage import domain_findings
 from .emulated import emulator_findings
@@ -21,7 +21,6 @@ from .noise_correlation import correlated
 from .notes import Notes
 from .open_directions import open_finding
 from .outcome_findings import errors_in_x, impossible_observations
-from .outputs import output_findings
 from .prior_conflict import conflict, in_conflict
 from .record import Record
 from .residuals import FALSE_ALARM, misfits
@@ -368,23 +367,3 @@ def _of_rows(record: Record) -> str:
     each = np.where(np.isnan(record.y), np.nan, np.sqrt(np.einsum("nii->ni", own)))
     ends = zip(np.nanmin(each, axis=0), np.nanmax(each, axis=0), strict=True)
     return f"; in single rows {', '.join(f'{low:.3g} to {high:.3g}' for low, high in ends)}"
-
-
-def bias_findings(record: Record, notes: Notes) -> Iterator[Finding]:
-    if record.without_inputs:
-        yield from output_findings(record)
-        return
-    bias = record.at_data("bias").mean(axis=(0, 1))
-    sd = np.sqrt(np.diag(record.noise_cov))
-    for k, name in enumerate(record.scale_names):
-        size = float(np.sqrt(np.mean(bias[:, k] ** 2)))
-        yield Finding(
-            "fine",
-            "bias",
-            f"that of {name} is {size:.3g} (rms), {size / sd[k]:.2g} noise standard deviations",
-        )
-    # the prior's own file says what its figures mean; of a prior of the user's nothing is known
-    for settings, found in zip(record.samplers, notes.bias, strict=True):
-        known = SAMPLERS.get(str(settings.get("kind")))
-        if known is not None:
-            yield from known.remarks(found)

@@ -18,6 +18,7 @@ from ..machine.threads import one_blas_thread
 from ..problem.parameters import Parameters, variable_name
 from ..problem.problem import Problem
 from . import check, store
+from .bias_findings import bias_findings
 from .bias_size import bias_integrals
 from .coverage import domain_findings
 from .emulated import emulator_findings
@@ -59,7 +60,7 @@ OF_EACH = (
     check.noise_findings,
     errors_in_x,
     impossible_observations,
-    check.bias_findings,
+    bias_findings,
     simulator_work,
     emulator_findings,
     gradient_error,
