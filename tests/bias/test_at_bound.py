@@ -29,7 +29,7 @@ def test_no_bias_is_the_smallest_sd():
 
 def test_noise_that_is_given_too_small_is_the_shortest_length():
     (one,) = found(2 * X + 0.3 * RNG.standard_normal(40), 1e-4)
-    assert "length-scale along input 1 ended at the shortest that is looked for, 0.02" in one.message
+    assert "length-scale along x ended at the shortest that is looked for, 0.02" in one.message
     assert "noise_cov may be too small" in one.advice
 
 
