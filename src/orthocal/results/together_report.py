@@ -51,10 +51,11 @@ def _meaning(own: Mapping[str, Record]) -> str:
     counted = "each experiment counting alike" if alike else "experiments counting as "
     if not alike:
         counted += ", ".join(f"{name} {weight:.3g}" for name, weight in weights.items())
+    all_of_them = "both" if len(weights) == 2 else f"all {len(weights)}"
     return (
-        "The parameters are those at which the simulators come closest to the real processes of all "
-        f"{len(weights)} experiments together: they minimise the sum of the squared differences over their domains, in "
-        f"units of the noise, {counted}. What is left is the bias of each experiment."
+        f"The parameters are those at which the simulators come closest to the real processes of {all_of_them} "
+        "experiments together: they minimise the sum of the squared differences over their domains, in units of the "
+        f"noise, {counted}. What is left is the bias of each experiment."
     )
 
 
