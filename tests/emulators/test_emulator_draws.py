@@ -11,7 +11,7 @@ from scipy.stats import qmc
 
 import orthocal as oc
 from orthocal.emulators.draw_spread import draw_spread, folds, mixture
-from orthocal.emulators.gp_draws import HELD_BYTES
+from orthocal.emulators.gp_draws import ROOM
 from orthocal.emulators.lazily import Lazy, Room
 from orthocal.errors import InputError
 
@@ -221,27 +221,35 @@ def test_a_regressor_of_the_users_may_have_draws(runs):
 
 
 def test_draws_are_held_while_there_is_room():
-    """The first stay, and the others are made again, the same; parts share the room."""
+    """The first stay, and the others are made again, the same; who is gone leaves room for others."""
     asked = []
 
     def made(number):
         asked.append(number)
         return np.full(10, number)
 
-    draws = Lazy([partial(made, number) for number in range(4)], Room(170, lambda values: int(values.nbytes)))
+    def draws(room):
+        return Lazy([partial(made, number) for number in range(4)], room, lambda values: int(values.nbytes))
+
+    room = Room(250)
+    first = draws(room)
     for _ in range(2):
-        assert [int(one[0]) for one in draws] == [0, 1, 2, 3]
-    assert asked == [0, 1, 2, 3, 2, 3]
-    assert draws[-4] is draws[0]
-    asked.clear()
-    half = draws.share(2)
-    assert half[0] is half[0]
-    assert half[1] is not half[1]
-    assert asked == [0, 1, 1]
+        assert [int(one[0]) for one in first] == [0, 1, 2, 3]
+    assert asked == [0, 1, 2, 3, 3]
+    assert first[-4] is first[0]
+    assert room.free == 10
+    second = draws(room)
+    assert second[0] is not second[0]
+    del first
+    assert room.free == 250
+    assert second[0] is second[0]
 
 
 def test_a_process_holds_its_draws(emulators):
+    before = ROOM.free
     draws = emulators["gp"].draws(4, 1)
     first, again = draws[0], draws[0]
     assert all(a is b for a, b in zip(first._fitted, again._fitted, strict=True))
-    assert 0 < first._fitted[0].nbytes < HELD_BYTES
+    assert before - ROOM.free == sum(one.nbytes for one in first._fitted)
+    del draws, first, again
+    assert ROOM.free == before

@@ -224,8 +224,7 @@ class Emulator:
         for own, one, factor in zip(seeds, self._fitted, self._spread_of_parts(spread), strict=True):
             rng = np.random.default_rng(own)
             if isinstance(one, WithDraws):
-                draws = one.draws(count, rng)
-                each.append(draws.share(len(self._fitted)) if isinstance(draws, Lazy) else draws)
+                each.append(one.draws(count, rng))
             elif isinstance(one, WithKept):
                 rows = [mixture(one.kept, factor, number, count, rng) for number in range(count)]
                 each.append(Lazy([partial(one.mixed, weights) for weights in rows]))

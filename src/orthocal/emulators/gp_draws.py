@@ -27,8 +27,8 @@ from .lazily import Lazy, Room
 
 #: frequencies of each octave, and most octaves; the tail of the squared exponential's density ends sooner
 FREQUENCIES, MOST_OCTAVES, MOST_GAUSSIAN = 128, 9, 4
-#: of draws that are held: to make one takes two hundred times as long as to call it
-HELD_BYTES = 512 * 2**20
+#: for the draws of all emulators that are in use: to make one takes two hundred times as long as to call it
+ROOM = Room(512 * 2**20)
 
 
 class Process(Protocol):
@@ -119,7 +119,7 @@ def octaves_of(process: Process, rows: int) -> int:
 def gp_draws(fitted: Kriged[P], count: int, rng: np.random.Generator) -> Lazy[GPDraw]:
     """``count`` draws, each made when it is asked for: of many components all together would take gigabytes."""
     makers = [partial(GPDraw, fitted, int(seed)) for seed in rng.integers(0, 2**63, count)]
-    return Lazy(makers, Room(HELD_BYTES, _bytes_of))
+    return Lazy(makers, ROOM, _bytes_of)
 
 
 def _bytes_of(draw: GPDraw) -> int:
