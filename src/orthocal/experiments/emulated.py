@@ -53,12 +53,13 @@ def draws_of_each(problems: Mapping[str, Problem], plan: Plan) -> dict[str, Emul
         return {}
     found: dict[str, EmulatorDraws] = {}
     seeds: dict[str, int] = {}
+    made: dict[int, Sequence[DrawLike]] = {}
     for name, problem in problems.items():
         emulator = emulator_with_draws(problem.simulator.emulator)
         if emulator is None or problem.emulator_error:
             continue
         seed = seeds.setdefault(_learnt_from(emulator), plan.emulator_seed + len(seeds))
-        own = EmulatorDraws.of(problem, plan._replace(emulator_seed=seed))
+        own = EmulatorDraws.of(problem, plan._replace(emulator_seed=seed), made)
         if own is not None:
             found[name] = own
     return found

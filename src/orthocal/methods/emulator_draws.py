@@ -43,9 +43,8 @@ from .emulator_stretch import StretchedDraws, stretch
 from .regress import Linear, Regressed
 
 
-def stretched_draws(emulator: WithDraws, count: int, seed: int, factor: float) -> Sequence[DrawLike]:
+def stretched_draws(emulator: WithDraws, draws: Sequence[DrawLike], factor: float) -> Sequence[DrawLike]:
     """The emulator's draws, so much farther from its mean."""
-    draws = emulator.draws(count, seed)
     return draws if factor == 1 else StretchedDraws(emulator, draws, factor)
 
 
@@ -88,8 +87,10 @@ class EmulatorDraws(NamedTuple):
     seed: int = 0
 
     @classmethod
-    def of(cls, problem: Problem, plan: Plan) -> EmulatorDraws | None:
-        """As a plan asks for them."""
+    def of(
+        cls, problem: Problem, plan: Plan, made: dict[int, Sequence[DrawLike]] | None = None
+    ) -> EmulatorDraws | None:
+        """As a plan asks for them; ``made`` are those of emulators that other problems have."""
         if not plan.emulator_draws:
             return None
         emulator = emulator_with_draws(problem.simulator.emulator)
@@ -97,7 +98,10 @@ class EmulatorDraws(NamedTuple):
             raise InputError("the simulator is no emulator that has draws: leave emulator_draws out")
         factor = stretch(problem)
         seed, smooth = plan.emulator_seed, getattr(emulator, "smooth", True)
-        draws = stretched_draws(emulator, plan.emulator_draws, seed, factor)
+        known = {} if made is None else made
+        if id(emulator) not in known:
+            known[id(emulator)] = emulator.draws(plan.emulator_draws, seed)
+        draws = stretched_draws(emulator, known[id(emulator)], factor)
         return cls(draws, emulator_numbers(plan), bound_as(problem), factor, smooth, seed)
 
     def simulator(self, number: int) -> BoundSimulator:

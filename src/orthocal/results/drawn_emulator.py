@@ -72,7 +72,7 @@ def drawn_emulator(record: Record, simulator: BoundSimulator) -> DrawnEmulator:
     bound = partial(BoundSimulator, support=record.support, q=record.q, flat_x=flat_x, transforms=transforms)
     numbers = record.values("projection", "emulator_number").ravel().astype(np.intp)
     stretch = notes.emulator_stretch
-    draws = stretched_draws(emulator, notes.emulator_draws, notes.emulator_seed, stretch)
+    draws = stretched_draws(emulator, emulator.draws(notes.emulator_draws, notes.emulator_seed), stretch)
     found = DrawnEmulator(record, simulator, EmulatorDraws(draws, numbers, bound, stretch))
     found.require_same()
     return found
