@@ -1,7 +1,7 @@
 """How often 95 % intervals hold theta* where an emulator's draws stand for what is uncertain about the simulator.
 
     python benchmarks/emulator_coverage.py [model2-gp] [model2-bart] [friedman] [galaxy] [--sets 50] [--draws 250]
-        [--beside 50] [--runs 30 60 120] [--emulator-draws 64] [--galaxy-designs 0 1 2]
+        [--first 0] [--beside 50] [--runs 30 60 120] [--emulator-draws 64] [--galaxy-designs 0 1 2]
 
 prints one row a case: coverage of each parameter, mean posterior sd and rms error of the posterior mean, with the
 emulator's draws, and, for the first ``--beside`` data sets, without (``emulator_draws=0``) and with the simulator
@@ -108,13 +108,15 @@ def theta_of(problem, draws: int, seed: int, emulator_draws: int | None):
     return posterior.theta.reshape(-1, problem.parameters.p)
 
 
-def measured(case: Callable[[int], tuple], sets: int, draws: int, beside: int, emulator_draws: int) -> dict[str, list]:
+def measured(
+    case: Callable[[int], tuple], sets: range, draws: int, beside: int, emulator_draws: int
+) -> dict[str, list]:
     """name -> (data sets, p): where theta* is held, errors of the means, and sds."""
     found: dict[str, list] = {}
-    for seed in range(sets):
+    for number, seed in enumerate(sets):
         with_emulator, alone, star = case(seed)
         fits = [("draws", with_emulator, emulator_draws), ("mean", with_emulator, 0), ("simulator", alone, None)]
-        for label, problem, count in fits[: 3 if seed < beside else 1]:
+        for label, problem, count in fits[: 3 if number < beside else 1]:
             if problem is None:
                 continue
             theta = theta_of(problem, draws, seed, count)
@@ -122,8 +124,8 @@ def measured(case: Callable[[int], tuple], sets: int, draws: int, beside: int, e
             found.setdefault(f"{label} held", []).append((low < star) & (star < high))
             found.setdefault(f"{label} error", []).append(theta.mean(axis=0) - star)
             found.setdefault(f"{label} sd", []).append(theta.std(axis=0))
-        if (seed + 1) % EVERY == 0:
-            print(f"{seed + 1} data sets:", row("so far", found), file=sys.stderr, flush=True)
+        if (number + 1) % EVERY == 0:
+            print(f"{number + 1} data sets:", row("so far", found), file=sys.stderr, flush=True)
     return found
 
 
@@ -148,6 +150,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("cases", nargs="*", default=["model2-gp", "model2-bart", "friedman"])
     parser.add_argument("--sets", type=int, default=50)
+    parser.add_argument("--first", type=int, default=0, help="number of the first data set")
     parser.add_argument("--draws", type=int, default=250)
     parser.add_argument("--beside", type=int, default=50)
     parser.add_argument("--runs", type=int, nargs="*", default=RUNS)
@@ -157,7 +160,8 @@ def main() -> None:
     parser.add_argument("--galaxy-designs", type=int, nargs="*", default=[0])
     parser.add_argument("--store", type=Path, default=Path(gettempdir()) / "mock_galaxy_runs.db")
     given = parser.parse_args()
-    sizes = given.sets, given.draws, given.beside, given.emulator_draws
+    sets = range(given.first, given.first + given.sets)
+    sizes = sets, given.draws, given.beside, given.emulator_draws
     for case in given.cases:
         if case == "friedman":
             for runs in given.runs:
