@@ -71,7 +71,7 @@ def test_predictions_go_through_the_draws_at_the_data(posterior):
 
 def test_one_experiment_is_its_problem_bit_for_bit():
     alone = problem()
-    for method in (GP, "bart"):
+    for method in (GP, "bart", "bmars"):
         expected = calibrated(alone, method)
         found = calibrated(oc.Experiments({"rig A": alone}, private=["offset"]), method)
         assert found.parameter_names == ("a", "offset[rig A]")

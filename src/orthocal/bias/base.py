@@ -16,6 +16,7 @@ from ..arrays import Array, IntArray
 from ..findings import Finding
 from ..problem.labels import NO_LABELS, LabelColumns
 from ..regression.chainwise import ChainwiseSampler as ChainwiseSampler
+from ..regression.linear_part import LinearPart, Others
 
 
 class Setting(NamedTuple):
@@ -287,6 +288,29 @@ class Gridded(Protocol):
 
     def at_cells(self, records: dict[str, Array]) -> Array:
         """The recorded functions, s of them, at the sampler's own data points, (s, k)."""
+
+
+@runtime_checkable
+class GivenFunctions(Protocol):
+    """A sampler of functions that are linear in Gaussian coefficients, given the rest of its state."""
+
+    def linear_parts(self, state: object, noise_scale: Array | None = None) -> list[LinearPart]:
+        """The functions of each chain at the data."""
+
+    def move_functions(
+        self,
+        rngs: list[np.random.Generator],
+        state: object,
+        residual: Array,
+        others: Others,
+        noise_scale: Array | None = None,
+    ) -> None:
+        """Other functions, in place, with all coefficients integrated out: the state's are of no use then."""
+
+    def draw_coefficients(
+        self, rngs: list[np.random.Generator], state: object, residual: Array, noise_scale: Array | None = None
+    ) -> Array:
+        """The coefficients anew, all else as it is, in place: b at data and nodes, (c, n + m)."""
 
 
 def scales_noise(sampler: BiasSampler) -> bool:

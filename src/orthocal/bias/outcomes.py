@@ -21,10 +21,11 @@ from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError
 from ..problem.labels import NO_LABELS, LabelColumns
 from ..problem.noise import Noise, NoiseSource
-from .base import BiasPrior, BiasSampler, Setting, Traced, scales_noise
+from ..regression.linear_part import Others
+from .base import BiasPrior, BiasSampler, GivenFunctions, Setting, Traced, scales_noise
 from .gp import GP, GPSampler
 from .joint_gp import MOST_POINTS, JointGP
-from .one_hot import prepared
+from .one_hot import OneHotSampler, prepared
 from .sampled_gp import SampledGPSampler
 
 #: rounds over coupled outcomes before the first draw
@@ -265,6 +266,73 @@ class OutcomesBias:
             columns.append(values[:, self._points[k].order])
             bias[:, :, k] = columns[k][:, : self._n]
         return OutcomesState(own, bias), np.stack(columns, axis=-1)
+
+    @cached_property
+    def linear_samplers(self) -> list[GivenFunctions] | None:
+        """The samplers where each draws functions that are linear in Gaussian coefficients, by itself."""
+        # what a categorical input has become does not matter to the coefficients
+        own = [one.own if isinstance(one, OneHotSampler) else one for one in self.samplers]
+        found: list[GivenFunctions] = [one for one in own if isinstance(one, GivenFunctions)]
+        return found if len(found) == len(own) and not self._coupled else None
+
+    def information(
+        self, state: OutcomesState, G: Array, z: Array, noise_scale: Array | None = None
+    ) -> tuple[Array, Array]:
+        """What z = G beta + b + e says about beta with the coefficients of b integrated out: B and pull of each chain.
+
+        G is (n, q, p) and z (c, n, q); ``linear_samplers`` only, for one outcome where there is a ``noise_scale``.
+        """
+        each = [self._told(k, state, G, z, noise_scale) for k in range(len(self.samplers))]
+        return np.sum([B for B, _ in each], axis=0), np.sum([pull for _, pull in each], axis=0)
+
+    def _told(self, k: int, state: OutcomesState, G: Array, z: Array, noise_scale: Array | None) -> tuple[Array, Array]:
+        """That of outcome k."""
+        assert self.linear_samplers is not None
+        rows = self._points[k].informed
+        parts = self.linear_samplers[k].linear_parts(state.own[k], noise_scale)
+        each = [part.information(G[rows, k], own[rows, k]) for part, own in zip(parts, z, strict=True)]
+        return np.stack([B for B, _ in each]), np.stack([pull for _, pull in each])
+
+    def move_functions(
+        self,
+        rngs: list[np.random.Generator],
+        state: OutcomesState,
+        others: Others,
+        z: Array,
+        noise_scale: Array | None = None,
+    ) -> None:
+        """Moves of the functions in place, with beta integrated out; ``others`` has G, and what else beta is known by.
+
+        The coefficients in the state are of no use then: they are to be drawn.
+        """
+        assert self.linear_samplers is not None
+        each = [self._told(k, state, others.G, z, noise_scale) for k in range(len(self.samplers))]
+        for k, sampler in enumerate(self.linear_samplers):
+            rows = self._points[k].informed
+            rest = [one for j, one in enumerate(each) if j != k]
+            precision, pull = (sum((one[i] for one in rest), others[1 + i]) for i in (0, 1))
+            sampler.move_functions(
+                rngs, state.own[k], z[:, rows, k], Others(others.G[rows, k], precision, pull), noise_scale
+            )
+            each[k] = self._told(k, state, others.G, z, noise_scale)
+
+    def draw_coefficients(
+        self,
+        rngs: list[np.random.Generator],
+        state: OutcomesState,
+        residual: Array,
+        noise_scale: Array | None = None,
+    ) -> tuple[OutcomesState, Array]:
+        """As ``draw``, with the functions of the state."""
+        assert self.linear_samplers is not None
+        return self.gathered(
+            [
+                (own, sampler.draw_coefficients(rngs, own, residual[:, points.informed, k], noise_scale))
+                for k, (sampler, own, points) in enumerate(
+                    zip(self.linear_samplers, state.own, self._points, strict=True)
+                )
+            ]
+        )
 
     def gathered(self, drawn: list[tuple[Any, Array]]) -> tuple[OutcomesState, Array]:
         """The samplers' states together, and their values as (c, n + m, q), data points first."""

@@ -170,10 +170,27 @@ class _Chains:
         for run in self._runs:
             run.draw_bias()
         if not self._exact:
-            self._draw_beta([run.information() for run in self._runs])
+            self._draw_beta_and_coefficients()
         for run in self._runs:
             run.draw_noise()
         return ()
+
+    def _draw_beta_and_coefficients(self) -> None:
+        """beta | b; where b is a sum of functions, these first, with beta and all coefficients integrated out.
+
+        A slope that all experiments have can stand in beta, or in the biases of some of them. Given beta, one
+        experiment cannot leave it while the others stay, so that chains kept to one side for hundreds of draws.
+        """
+        each = [run.information_given_functions() if run.given_functions else run.information() for run in self._runs]
+        for i, run in enumerate(self._runs):
+            if run.given_functions:
+                rest = each[:i] + each[i + 1 :]
+                run.move_functions(*(np.sum([one[k] for one in rest], axis=0) for k in (0, 1)))
+                each[i] = run.information_given_functions()
+        self._draw_beta(each)
+        for run in self._runs:
+            if run.given_functions:
+                run.draw_coefficients()
 
     def _draw_beta(self, each: list[tuple[Array, Array]]) -> None:
         B, pull = (np.sum([one[k] for one in each], axis=0) for k in (0, 1))

@@ -15,6 +15,7 @@ from ..errors import IdentifiabilityError
 from ..kernels.warmup import Changing, run_chains
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
+from ..regression.linear_part import Others
 from .base import Plan
 from .bias_integrated import MOST_INTEGRATED, BiasIntegrated
 from .covariance import stacked_records
@@ -119,6 +120,38 @@ class Gibbs(Changing):
         """G'S^-1 G and G'S^-1 z, S = K + P^-1: beta ~ N(B^-1 pull, B^-1) with b integrated out."""
         scale = np.ones(len(self._whole)) if self._precision is None else self._precision[:, 0, 0]
         return self._integrated.information(self._whole[:, :, 0], scale)
+
+    @property
+    def given_functions(self) -> bool:
+        """Whether beta may be drawn with the coefficients of b integrated out, given the functions that b is made of.
+
+        The coefficients are to be drawn anew then, before anything else is.
+        """
+        if self._latent is not None or (self._noise is not None and self._problem.data.q > 1):
+            return False
+        return self._bias.linear_samplers is not None
+
+    def information_given_functions(self) -> tuple[Array, Array]:
+        """As ``information``, with the coefficients of b integrated out."""
+        assert self._state is not None
+        return self._bias.information(self._state, self._linear.at_data, self._whole, self._noise_scale)
+
+    def move_functions(self, precision: Array, pull: Array) -> None:
+        """Other functions of b, with beta, of which this is known elsewhere, and all coefficients integrated out."""
+        assert self._state is not None
+        others = Others(self._linear.at_data, precision, pull)
+        self._bias.move_functions(self._plan.rngs, self._state, others, self._whole, self._noise_scale)
+
+    def draw_coefficients(self) -> None:
+        """Those of b given beta, and given its functions."""
+        assert self._state is not None
+        left = self._whole - self._fitted()
+        self._state, self._values = self._bias.draw_coefficients(self._plan.rngs, self._state, left, self._noise_scale)
+
+    @property
+    def _noise_scale(self) -> Array | None:
+        """That of one outcome, (c,), where it is sampled."""
+        return None if self._precision is None else 1 / self._precision[:, 0, 0]
 
     @cached_property
     def _integrated(self) -> BiasIntegrated:

@@ -8,13 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array, IntArray
-from .bmars_kernels import COUNT_RATE, COUNT_SHAPE, evaluate, iterate
+from .bmars_kernels import COUNT_RATE, COUNT_SHAPE, draw_given_functions, evaluate, iterate, move_functions
 from .chainwise import Record
 from .compiled import CompiledSampler
+from .linear_part import LinearPart, Others
 from .settings import BMARSSettings
 
 #: draws from the intercept alone before the first one that is handed out
 START_DRAWS = 200
+#: moves beside other coefficients, for each of a draw by itself: they are few of what such a draw costs, and they alone
+#: bring a chain from one explanation of the data to another (5: 50 moves a draw, as many as an emulator has)
+BESIDE = 5
 
 
 class Bases(NamedTuple):
@@ -129,6 +133,76 @@ class BMARSSampler(CompiledSampler):
         )
         if noise_scale != 1.0:
             state.gram[...] *= noise_scale
+
+    def linear_parts(self, state: list[Bases], noise_scale: Array | None = None) -> list[LinearPart]:
+        """The basis functions of each chain at the data, whose coefficients are Gaussian."""
+        n, found = len(self._weight), []
+        for own, scale in zip(state, np.ones(len(state)) if noise_scale is None else noise_scale, strict=True):
+            used = own.slots[: 1 + own.number[0]]
+            precision = np.where(used == 0, self.offset**-2, 1 / own.hyper[1])
+            found.append(LinearPart(own.rows[used, :n], precision, self._weight / scale))
+        return found
+
+    def move_functions(
+        self,
+        rngs: list[np.random.Generator],
+        state: list[Bases],
+        residual: Array,
+        others: Others,
+        noise_scale: Array | None = None,
+    ) -> None:
+        """Moves of the basis functions in place, with the coefficients of the others integrated out, too."""
+        scales = np.ones(len(rngs)) if noise_scale is None else noise_scale
+        for c, (rng, own, response, scale) in enumerate(zip(rngs, state, residual, scales, strict=True)):
+            weight = self._weight / scale
+            along, pull = others.of_chain(c).beside(weight, response)
+            # kept for a scale of one
+            own.gram[...] /= scale
+            move_functions(
+                rng,
+                np.ascontiguousarray(response),
+                weight,
+                self._inputs,
+                self._active,
+                self._table,
+                self._sizes,
+                own.factors,
+                own.knots,
+                own.rows,
+                own.gram,
+                own.slots,
+                own.number,
+                own.hyper,
+                own.counts,
+                self.offset**-2,
+                BESIDE * self.prior.moves,
+                self.prior.degree,
+                along,
+                pull,
+            )
+            own.gram[...] *= scale
+
+    def draw_coefficients(
+        self, rngs: list[np.random.Generator], state: list[Bases], residual: Array, noise_scale: Array | None = None
+    ) -> Array:
+        """Those of the basis functions anew, in place: b at data and nodes, (c, n + m)."""
+        scales = np.ones(len(rngs)) if noise_scale is None else noise_scale
+        for rng, own, response, scale in zip(rngs, state, residual, scales, strict=True):
+            draw_given_functions(
+                rng,
+                np.ascontiguousarray(response),
+                self._weight / scale,
+                own.rows,
+                # kept for a scale of one
+                own.gram / scale,
+                own.slots,
+                own.coefficient,
+                own.number,
+                own.hyper,
+                own.fit,
+                self.offset**-2,
+            )
+        return np.stack([own.fit for own in state])
 
     def empty(self) -> Bases:
         """The intercept alone, with lambda and tau^2 at their prior means."""

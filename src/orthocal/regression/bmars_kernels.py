@@ -9,6 +9,10 @@ So a basis function that is accepted, or dies, costs no copy.
 With the coefficients integrated out, the data enter by P = gram + diag(prior precisions) = L L' and w = L^-1 rhs: the
 log evidence is the sum over the rows a of L of w_a^2 / 2 - log L_aa + log(prior precision of a) / 2, and these parts
 are kept in ``gains``.
+
+Where there are coefficients beside these, of other functions, they can be integrated out as well: inner products of a
+and b are then a'W b - (V'a)'(V'b), V (n, p), of which ``along`` is V' and ``sides`` (S, p) holds V'a of every slot.
+``within`` (S, S) are these inner products, and the same array as ``gram`` where there is nothing beside, p = 0.
 """
 
 from __future__ import annotations
@@ -132,7 +136,10 @@ def leave_out(gram, rhs, slots, k, j, precision, L, w, gains, slots2, L2, w2, ga
 
 
 @part
-def measure(slot, slots, k, response, weight, inputs, degree, factors, knots, rows, gram, rhs, weighted):
+def measure(
+    slot, slots, k, response, weight, inputs, degree, factors, knots, rows, gram, rhs, weighted,
+    along, pull, sides, within,
+):  # fmt: skip
     """The proposal in ``slot`` at the data, and its inner products with slots[:k] and the response."""
     n = len(response)
     row = rows[slot]
@@ -145,6 +152,23 @@ def measure(slot, slots, k, response, weight, inputs, degree, factors, knots, ro
         gram[slots[a], slot] = t
     gram[slot, slot] = inner(weighted, row, n)
     rhs[slot] = inner(weighted, response, n)
+    if len(along):
+        beside(slot, slots, k, rows, gram, rhs, along, pull, sides, within)
+
+
+@part
+def beside(slot, slots, k, rows, gram, rhs, along, pull, sides, within):
+    """Take what is along V off the inner products of ``slot`` with slots[:k], itself and the response."""
+    for j in range(len(along)):
+        sides[slot, j] = inner(along[j], rows[slot], along.shape[1])
+        rhs[slot] -= sides[slot, j] * pull[j]
+    for a in range(k + 1):
+        other = slots[a] if a < k else slot
+        t = gram[slot, other]
+        for j in range(len(along)):
+            t -= sides[slot, j] * sides[other, j]
+        within[slot, other] = t
+        within[other, slot] = t
 
 
 @part
@@ -212,26 +236,15 @@ def draw_coefficients(rng, slots, k, L, w, rows, coefficient, fit):
             fit[i] += t * row[i]
 
 
-@entry
-def iterate(
-    rng, response, weight, inputs, active, table, sizes,
-    factors, knots, rows, gram, slots, coefficient, number, hyper, fit, counts,
-    intercept_precision, scale, moves, degree,
+@part
+def make_moves(
+    rng, response, weight, inputs, active, table, sizes, factors, knots, rows, gram, slots, hyper, counts,
+    k, moves, degree, rhs, weighted, L, w, gains, along, pull, sides, within,
 ):  # fmt: skip
-    """Draw lambda and tau^2 (``hyper``), make ``moves`` moves, draw the coefficients; ``fit`` (N,) becomes b.
-
-    ``number`` (1,) is K, ``counts`` (3, 2) collects the moves that were proposed and accepted.
-    """
-    n, total, most = len(response), rows.shape[1], len(slots) - 2
-    k = number[0] + 1
-    rhs, weighted = np.empty(most + 2), np.empty(n)
-    project(response, weight, rows, slots, k, weighted, rhs)
-    L, w, gains = np.empty((most + 2, most + 2)), np.empty(most + 2), np.empty(most + 2)
+    """Births, deaths and changes: how many slots are in use, and L and w of these."""
+    n, total, most, precision = len(response), rows.shape[1], len(slots) - 2, 1 / hyper[1]
     L2, w2, gains2 = np.empty((most + 2, most + 2)), np.empty(most + 2), np.empty(most + 2)
     slots2 = np.empty(most + 2, np.int64)
-    draw_hyper(rng, gram, rhs, slots, k, coefficient, intercept_precision, scale, hyper, L, w, gains)
-    precision = 1 / hyper[1]
-
     # with no input that varies there is nothing to move
     for _ in range(moves if len(active) else 0):
         move = int(rng.random() * 3)
@@ -243,8 +256,11 @@ def iterate(
             # the basis function comes from its prior, which cancels; the Poisson prior and the choice of the one to
             # die leave lambda / (K + 1)
             draw_basis(rng, active, table, sizes, factors[new], knots[new])
-            measure(new, slots, k, response, weight, inputs, degree, factors, knots, rows, gram, rhs, weighted)
-            gain = extend(gram, rhs, slots, k, new, precision, L, w)
+            measure(
+                new, slots, k, response, weight, inputs, degree, factors, knots, rows, gram, rhs, weighted,
+                along, pull, sides, within,
+            )  # fmt: skip
+            gain = extend(within, rhs, slots, k, new, precision, L, w)
             if not np.log(1 - rng.random()) < gain + np.log(hyper[0] / k):
                 continue
             gains[k] = gain
@@ -252,14 +268,17 @@ def iterate(
         else:
             j = 1 + int(rng.random() * (k - 1))
             gone = slots[j]
-            ratio = leave_out(gram, rhs, slots, k, j, precision, L, w, gains, slots2, L2, w2, gains2)
+            ratio = leave_out(within, rhs, slots, k, j, precision, L, w, gains, slots2, L2, w2, gains2)
             if move == DEATH:
                 ratio += np.log((k - 1) / hyper[0])
             elif ratio > -np.inf:
                 # sign and knot of one hinge come from their prior, which cancels
                 copy_with_new_hinge(rng, table, sizes, factors, knots, gone, new)
-                measure(new, slots2, k - 1, response, weight, inputs, degree, factors, knots, rows, gram, rhs, weighted)
-                gains2[k - 1] = extend(gram, rhs, slots2, k - 1, new, precision, L2, w2)
+                measure(
+                    new, slots2, k - 1, response, weight, inputs, degree, factors, knots, rows, gram, rhs, weighted,
+                    along, pull, sides, within,
+                )  # fmt: skip
+                gains2[k - 1] = extend(within, rhs, slots2, k - 1, new, precision, L2, w2)
                 ratio += gains2[k - 1]
             if not np.log(1 - rng.random()) < ratio:
                 continue
@@ -268,8 +287,68 @@ def iterate(
         counts[move, 1] += 1
         if move != DEATH:
             evaluate_basis(factors[new], knots[new], inputs, degree, n, total, rows[new])
+    return k, L, w
 
+
+@entry
+def iterate(
+    rng, response, weight, inputs, active, table, sizes,
+    factors, knots, rows, gram, slots, coefficient, number, hyper, fit, counts,
+    intercept_precision, scale, moves, degree,
+):  # fmt: skip
+    """Draw lambda and tau^2 (``hyper``), make ``moves`` moves, draw the coefficients; ``fit`` (N,) becomes b.
+
+    ``number`` (1,) is K, ``counts`` (3, 2) collects the moves that were proposed and accepted.
+    """
+    most, k = len(slots), number[0] + 1
+    rhs, weighted = np.empty(most), np.empty(len(response))
+    project(response, weight, rows, slots, k, weighted, rhs)
+    L, w, gains = np.empty((most, most)), np.empty(most), np.empty(most)
+    draw_hyper(rng, gram, rhs, slots, k, coefficient, intercept_precision, scale, hyper, L, w, gains)
+    nothing, none = np.empty((0, 0)), np.empty(0)
+    k, L, w = make_moves(
+        rng, response, weight, inputs, active, table, sizes, factors, knots, rows, gram, slots, hyper, counts,
+        k, moves, degree, rhs, weighted, L, w, gains, nothing, none, nothing, gram,
+    )  # fmt: skip
     number[0] = k - 1
+    draw_coefficients(rng, slots, k, L, w, rows, coefficient, fit)
+
+
+@entry
+def move_functions(
+    rng, response, weight, inputs, active, table, sizes,
+    factors, knots, rows, gram, slots, number, hyper, counts,
+    intercept_precision, moves, degree, along, pull,
+):  # fmt: skip
+    """Make ``moves`` moves with other coefficients integrated out as well, of which ``along`` (p, n) is V'.
+
+    The response r enters by a'W r - (V'a)'pull. What was kept for the coefficients is no longer of these functions.
+    """
+    most, k = len(slots), number[0] + 1
+    rhs, weighted = np.empty(most), np.empty(len(response))
+    project(response, weight, rows, slots, k, weighted, rhs)
+    sides, within = np.empty((most, len(along))), np.empty((most, most))
+    for a in range(k):
+        beside(slots[a], slots, a, rows, gram, rhs, along, pull, sides, within)
+    L, w, gains = np.empty((most, most)), np.empty(most), np.empty(most)
+    if factorise(within, rhs, slots, k, intercept_precision, 1 / hyper[1], L, w, gains):
+        k, L, w = make_moves(
+            rng, response, weight, inputs, active, table, sizes, factors, knots, rows, gram, slots, hyper, counts,
+            k, moves, degree, rhs, weighted, L, w, gains, along, pull, sides, within,
+        )  # fmt: skip
+        number[0] = k - 1
+
+
+@entry
+def draw_given_functions(
+    rng, response, weight, rows, gram, slots, coefficient, number, hyper, fit, intercept_precision
+):  # fmt: skip
+    """The coefficients given the basis functions and tau^2; ``fit`` (N,) becomes b."""
+    k, most = number[0] + 1, len(slots)
+    rhs, weighted = np.empty(most), np.empty(len(response))
+    project(response, weight, rows, slots, k, weighted, rhs)
+    L, w, gains = np.empty((most, most)), np.empty(most), np.empty(most)
+    factorise(gram, rhs, slots, k, intercept_precision, 1 / hyper[1], L, w, gains)
     draw_coefficients(rng, slots, k, L, w, rows, coefficient, fit)
 
 
