@@ -7,8 +7,10 @@ from scipy.integrate import cumulative_trapezoid
 
 import orthocal as oc
 from helpers import generators
-from orthocal.bias.tree_size import TYPICAL, SizedState, WithSize, _drawn_size
+from orthocal.bias.base import Gridded
+from orthocal.bias.tree_size import TYPICAL, GriddedSize, SizedState, WithSize, _drawn_size
 from orthocal.regression.bart import BARTSampler
+from orthocal.regression.softbart import SoftBARTSampler
 
 X = np.linspace(0, 1, 12)[:, None]
 NODES = np.array([[0.21], [0.77]])
@@ -19,6 +21,11 @@ def trees(least=0):
     return BARTSampler(
         oc.bias.BART(trees=5, least=least), 0.5, [np.linspace(-0.5, 1.5, 22)], X, NODES, NOISE_VAR, shares=np.ones(1)
     )
+
+
+def smooth_trees():
+    prior = oc.bias.SoftBART(trees=5)
+    return SoftBARTSampler(prior, 0.5, np.array([-0.5]), np.array([0.5]), X, NODES, NOISE_VAR)
 
 
 @pytest.mark.parametrize(("precision", "pull"), [(0.0, 0.0), (2.0, 5.0), (40.0, 3.0), (3.0, -4.0)])
@@ -36,13 +43,13 @@ def test_given_the_trees(precision, pull):
     assert stats.kstest(share, "uniform").pvalue > 1e-4
 
 
-@pytest.mark.parametrize("noise_scale", [None, 3.0])
-def test_size_and_trees_together(noise_scale):
+@pytest.mark.parametrize(("kind", "noise_scale"), [(trees, None), (trees, 3.0), (smooth_trees, None)])
+def test_size_and_trees_together(kind, noise_scale):
     """Geweke's test: from draws of the prior, data and posterior in turn, sizes stay half-Cauchy (400 chains).
 
     A false alarm in 1 of 10 000; with the noise of the data in place of that of z / c it fails.
     """
-    chains, sampler, rngs = 400, WithSize(trees(), NOISE_VAR), generators(400)
+    chains, sampler, rngs = 400, WithSize(kind(), NOISE_VAR), generators(400)
     rng = np.random.default_rng(3)
     size = TYPICAL * np.abs(np.tan(np.pi * (rng.random(chains) - 0.5)))
     own, values = None, None
@@ -60,7 +67,7 @@ def test_size_and_trees_together(noise_scale):
 
 
 def test_what_is_recorded_has_the_size():
-    rngs, sampler = generators(3), WithSize(trees(), NOISE_VAR)
+    rngs, sampler = generators(3), GriddedSize(trees(), NOISE_VAR)
     state, values = sampler.draw(rngs, None, np.tile(4 * np.sin(5 * X[:, 0]), (3, 1)))
     state, values = sampler.draw(rngs, state, np.tile(4 * np.sin(5 * X[:, 0]), (3, 1)))
     records = sampler.record(state)
@@ -69,9 +76,25 @@ def test_what_is_recorded_has_the_size():
     assert not np.allclose(state.size, 1.0)
 
 
+def test_what_is_recorded_of_smooth_trees():
+    """Their leaves have the size, and their cuts do not; they have no cells."""
+    rngs, sampler, residual = (
+        generators(3),
+        WithSize(smooth_trees(), NOISE_VAR),
+        np.tile(4 * np.sin(5 * X[:, 0]), (3, 1)),
+    )
+    state, _ = sampler.draw(rngs, None, residual)
+    state, values = sampler.draw(rngs, state, residual)
+    records = sampler.record(state)
+    np.testing.assert_allclose(sampler.predict(rngs[0], records, np.vstack([X, NODES])), values)
+    assert (records["kind"] >= 0).any()
+    assert not isinstance(sampler, Gridded)
+    assert isinstance(GriddedSize(trees(), NOISE_VAR), Gridded)
+
+
 def test_data_in_one_cell_are_one_observation():
     """The same law with cells for data points: two of the twelve share one."""
-    sampler = WithSize(trees(), NOISE_VAR)
+    sampler = GriddedSize(trees(), NOISE_VAR)
     cells, place = np.unique(sampler.cells(X), return_inverse=True)
     merged = sampler.on_cells(cells, place, NODES)
     np.testing.assert_allclose(merged._weight, np.bincount(place, 1 / NOISE_VAR))

@@ -57,6 +57,19 @@ class SoftBART(SoftBARTSettings, ListedPrior):
 
         return restored_offset(SoftBARTSampler.restore(settings, x, nodes, noise_var), settings, noise_var)
 
+    def range_of_cuts(self, setting: Setting) -> tuple[Array, Array]:
+        """Where the cuts of each input begin, and the width of their range, (d,) each.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> x, one = np.array([[1.0], [2.0], [4.0]]), np.ones(3)
+        >>> setting = oc.bias.Setting(x, x[:0], np.ones(1), noise_var=one, residual=one, gradient=x, unit=1.0)
+        >>> oc.bias.SoftBART().range_of_cuts(setting)
+        (array([1.]), array([3.]))
+        """
+        return setting.x.min(axis=0), np.ptp(setting.x, axis=0)
+
     def prepare(self, setting: Setting) -> BiasSampler:
         # compiled, and loaded by those who use it
         from ..regression.softbart import SoftBARTSampler
@@ -65,7 +78,7 @@ class SoftBART(SoftBARTSettings, ListedPrior):
         residual = setting.every.residual
         spread = max(float(np.ptp(residual)), 1.0)
         leaf_sd = spread / (2 * self.k * np.sqrt(self.trees))
-        low, width = setting.x.min(axis=0), np.ptp(setting.x, axis=0)
+        low, width = self.range_of_cuts(setting)
         # the data say nothing about an input that is constant: the function must not depend on it
         scale = np.where(width > 0, 1 / np.where(width > 0, width, 1.0), 0.0)
         own = SoftBARTSampler(

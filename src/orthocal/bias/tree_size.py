@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Array, IntArray, summed
-from .offset import GriddedOffset
+from .base import Gridded
+from .offset import WithOffset
 
 #: root mean square of c where its logarithm is normal, with a factor of three either way: sds below are as probable as
 #: each other, as with Gaussian processes (``experiments/integrated_scales.py``)
@@ -34,7 +35,7 @@ class SizedState(NamedTuple):
 
 
 class WithSize:
-    """The trees of the sampler ``own``, whose functions are constant in the cells of a grid, times c."""
+    """The trees of the sampler ``own`` times c."""
 
     takes_noise_scale = True
 
@@ -62,7 +63,11 @@ class WithSize:
     def record(self, state: SizedState) -> dict[str, Array]:
         """Trees with leaves of the right size: what is predicted from them needs no more."""
         own = self.own.record(state.own)
-        return {**own, "value": own["value"] * state.size[:, None]}
+        sized = own["value"] * state.size[:, None]
+        if own["kind"].ndim == 2:
+            # inner nodes of smooth trees have their cuts among the values
+            sized = np.where(own["kind"] < 0, sized, own["value"])
+        return {**own, "value": sized}
 
     def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
         return np.asarray(self.own.predict(rng, records, x_new))
@@ -73,6 +78,10 @@ class WithSize:
     def settings(self) -> dict[str, Any]:
         return dict(self.own.settings())
 
+
+class GriddedSize(WithSize):
+    """The same with functions that are constant in the cells of a grid."""
+
     @property
     def cut_points(self) -> list[Array]:
         return list(self.own.cut_points)
@@ -80,7 +89,7 @@ class WithSize:
     def cells(self, x: Array) -> IntArray:
         return np.asarray(self.own.cells(x))
 
-    def on_cells(self, cells: IntArray, place: IntArray, nodes: Array) -> WithSize:
+    def on_cells(self, cells: IntArray, place: IntArray, nodes: Array) -> GriddedSize:
         part = copy(self)
         part.own = self.own.on_cells(cells, place, nodes)
         part._weight = summed(place, self._weight, len(cells))
@@ -93,10 +102,10 @@ class WithSize:
         return np.asarray(self.own.at_cells(records))
 
 
-def with_size(trees: GriddedOffset, noise_var: Array) -> GriddedOffset:
+def with_size(trees: WithOffset, noise_var: Array) -> WithOffset:
     """A constant and trees of a size that is drawn, in place of one that is given."""
-    part = copy(trees)
-    part.own = WithSize(trees.own, noise_var)
+    part, kind = copy(trees), GriddedSize if isinstance(trees.own, Gridded) else WithSize
+    part.own = kind(trees.own, noise_var)
     return part
 
 

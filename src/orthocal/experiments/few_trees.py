@@ -13,37 +13,60 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from ..arrays import Array
-from ..bias import BART, BiasPrior
+from ..bias import BART, BiasPrior, SoftBART
 from ..bias.base import BiasSampler, Setting
-from ..bias.offset import GriddedOffset
+from ..bias.offset import WithOffset
 from ..bias.tree_size import with_size
 from ..problem.problem import Problem
 from .integrated_scales import MOST_POINTS
+
+#: lower and upper end of each numeric input; they come first where labels have become columns
+Corners = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
 class FewTrees(BART):
     """Trees with cuts anywhere between the corners of the domain, whose size is drawn with them."""
 
-    corners: tuple[tuple[float, float], ...] = ()
+    corners: Corners = ()
 
     def cut_points(self, setting: Setting) -> list[Array]:
-        if len(self.corners) != setting.x.shape[1]:
-            # labels have become columns
-            return super().cut_points(setting)
-        return [np.linspace(*ends, self.cuts + 2)[1:-1] for ends in self.corners]
+        wide = [np.linspace(*ends, self.cuts + 2)[1:-1] if ends[1] > ends[0] else np.empty(0) for ends in self.corners]
+        return [*wide, *super().cut_points(setting)[len(wide) :]]
 
     def prepare(self, setting: Setting) -> BiasSampler:
-        trees = super().prepare(setting)
-        assert isinstance(trees, GriddedOffset)
-        return with_size(trees, setting.noise_var)
+        return _sized(super().prepare(setting), setting)
+
+
+@dataclass(frozen=True)
+class FewSmoothTrees(SoftBART):
+    """The same with smooth trees, whose leaves have data of their own only in part in any case."""
+
+    corners: Corners = ()
+
+    def range_of_cuts(self, setting: Setting) -> tuple[Array, Array]:
+        low, width = super().range_of_cuts(setting)
+        for j, (lower, upper) in enumerate(self.corners):
+            low[j], width[j] = lower, upper - lower
+        return low, width
+
+    def prepare(self, setting: Setting) -> BiasSampler:
+        return _sized(super().prepare(setting), setting)
+
+
+def _sized(trees: BiasSampler, setting: Setting) -> BiasSampler:
+    assert isinstance(trees, WithOffset)
+    return with_size(trees, setting.noise_var)
 
 
 def for_few(prior: BiasPrior, problem: Problem) -> BiasPrior:
     """The prior of an experiment's bias: trees as they are for few data, and any other as it is."""
     data = problem.data
-    if not isinstance(prior, BART) or data.without_inputs or problem.unmerged.data.n > MOST_POINTS:
+    if not isinstance(prior, BART | SoftBART) or data.without_inputs or problem.unmerged.data.n > MOST_POINTS:
         return prior
-    chosen = {one.name: getattr(prior, one.name) for one in fields(BART)}
-    corners = np.stack(problem.domain.bounds(data.d), axis=1)
-    return FewTrees(**{**chosen, "least": 0}, corners=tuple((float(a), float(b)) for a, b in corners))
+    ends = np.stack(problem.domain.bounds(data.d), axis=1)[data.labels.numeric(data.d)]
+    corners = tuple((float(lower), float(upper)) for lower, upper in ends)
+    chosen = {one.name: getattr(prior, one.name) for one in fields(BART if isinstance(prior, BART) else SoftBART)}
+    if isinstance(prior, BART):
+        return FewTrees(**{**chosen, "least": 0}, corners=corners)
+    return FewSmoothTrees(**chosen, corners=corners)
