@@ -65,6 +65,46 @@ def expected_log_density(expected, log_values):
     return of_log_sd + stats.norm(expected.mean[1], np.log(3)).logpdf(log_values[1])
 
 
+def test_the_median_of_an_sd_by_quadrature():
+    """Against restricted likelihoods with dense inverses, noise that is correlated, and one direction flat."""
+    rng = np.random.default_rng(4)
+    x, G = np.sort(rng.uniform(0, 1, 12))[:, None], rng.standard_normal((12, 1))
+    noise = np.diag(rng.uniform(0.5, 2, 12)) + np.outer(x, x)
+    away = np.sqrt(3) * np.abs(x - x.T) / 0.3
+    C = (1 + away) * np.exp(-away)
+    for size in (0.0, 3.0):
+        z = size * np.sin(5 * x[:, 0]) + rng.standard_normal(12)
+        setting = oc.bias.Setting(x, x[:0], np.ones(1), np.diag(noise), z, G, 1.0, noise_cov=noise)
+        sds, log_density = np.linspace(1e-3, 40, 8000), []
+        for sd in sds:
+            inverse = np.linalg.inv(sd**2 * C + noise)
+            H, h = (G.T @ inverse @ G)[0, 0], (G.T @ inverse @ z)[0]
+            log_density.append(0.5 * (np.linalg.slogdet(inverse)[1] - np.log(H) - z @ inverse @ z + h**2 / H))
+        cumulative = np.cumsum(np.exp(np.array(log_density) - max(log_density)))
+        median = np.interp(0.5, cumulative / cumulative[-1], sds)
+        assert scales.likely_sd(setting, np.array([0.3]), 1.5) == pytest.approx(median, rel=0.01)
+
+
+def test_a_bias_that_few_data_could_hide_is_not_ruled_out():
+    """Two experiments with a bias of .9 noise sds, which each by itself sees: .4 to 1.5.
+
+    The most probable sd of both together is 0, and each expected that of the other, to a factor of three: .007 and at
+    most .05 was said.
+    """
+    rng, problems = np.random.default_rng([5, 2]), {}
+    priors = {"a": stats.norm(0, 5), "offset": stats.norm(0, 5)}
+    for name in "AB":
+        x = rng.uniform(0, 1, 15)
+        y = 2 * x + 0.6 * x**2 + 0.05 * rng.standard_normal(15)
+        problems[name] = oc.Problem(x, y, f, priors, oc.Box(0, 1, nodes=30), noise_cov=0.05**2, starts=2)
+    experiments = oc.Experiments(problems, private=["offset"])
+    posterior = oc.calibrate(experiments, "gp", draws=300, chains=2, seed=2, progress=False)
+    for name, own in posterior.experiments.items():
+        size = own.bias_size().iloc[0] / 0.05
+        assert size["rms_lower"] < 0.9 < size["rms_upper"], name
+        assert size["rms"] > 0.2, name
+
+
 def test_the_prior_of_few_data_is_a_half_cauchy_law_of_the_sd(two):
     """Up to a constant; and the share of sds below s is proportional to s where s is small."""
     expected = fitted(two)[0][0].expected

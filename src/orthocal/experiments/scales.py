@@ -9,8 +9,10 @@ directions flat that the others do not know. The first fits have beta at theta_t
 
 Ten points say little about a length-scale, and one that is far off makes theta too certain. So an experiment is
 expected to be like the others, to a factor of three either way: its log hyperparameters have a normal prior around the
-median of theirs, which a hundred points overrule. And what few points leave open is integrated over, with another law
-of the sd, see ``integrated_scales.py``.
+median of theirs, which a hundred points overrule. The sd that counts there is not the most probable one, which is often
+0 with few data, and 0 to a factor of three would be said to all: it is the median of what the data allow, see
+``likely_sd``. And what few points leave open is integrated over, with another law of the sd, see
+``integrated_scales.py``.
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ UNKNOWN = 1e-6
 ALIKE = float(np.log(3.0))
 #: the same of what nothing is expected about
 NOTHING = 1e6
+#: logarithms of sds at which the density of one is summed, in units of the noise
+LOG_SDS = np.linspace(np.log(1e-3), np.log(1e5), 400)
 
 
 @dataclass(frozen=True)
@@ -92,10 +96,10 @@ class Outcome(NamedTuple):
         G, z = white[:, :-1], white[:, -1]
         return Information(G.T @ G, G.T @ z, float(-np.log(np.diag(lower)).sum() - 0.5 * z @ z))
 
-    def relative(self, scales: Scales) -> tuple[float, float]:
+    def relative(self, sd: float, lengthscale: Array) -> tuple[float, float]:
         """log sd in the outcome's unit, and the mean log length-scale in spans."""
-        lengths = np.log(scales.lengthscale / self.setting.span)[self._numeric]
-        return float(np.log(scales.sd / self.setting.unit)), float(lengths.mean()) if len(lengths) else np.nan
+        lengths = np.log(lengthscale / self.setting.span)[self._numeric]
+        return float(np.log(sd / self.setting.unit)), float(lengths.mean()) if len(lengths) else np.nan
 
     @property
     def _numeric(self) -> IntArray:
@@ -143,6 +147,33 @@ class Fitted(NamedTuple):
     expected: LogPrior
 
 
+def likely_sd(setting: Setting, lengthscale: Array, nu: float) -> float:
+    """The median of a bias's sd given its length-scales, all sds as probable as each other before the data.
+
+    p(sd | z) ∝ |S|^-1/2 |G'S^-1 G|^-1/2 exp(-z'S^-1 z / 2 + ...), S = sd² C + N, with the gradient's coefficients
+    flat. Data in which no bias is seen say by it how large one could have been overlooked.
+    """
+    assert setting.noise_cov is not None
+    lower = cholesky(setting.noise_cov, lower=True)
+    white = solve_triangular(lower, np.column_stack([setting.gradient, setting.residual]), lower=True)
+    Q, _ = np.linalg.qr(white[:, :-1])
+    root = solve_triangular(
+        lower, correlation(setting.x, setting.x, lengthscale, nu, setting.labels.columns), lower=True
+    )
+    root = solve_triangular(lower, root.T, lower=True)
+    # without the coefficients of the gradient, in which S is the identity and z is 0 then
+    root -= Q @ (Q.T @ root)
+    root -= (root @ Q) @ Q.T
+    values, vectors = np.linalg.eigh((root + root.T) / 2)
+    squares = (vectors.T @ (white[:, -1] - Q @ (Q.T @ white[:, -1]))) ** 2
+    spread = 1 + np.exp(2 * LOG_SDS)[:, None] * np.maximum(values, 0.0)
+    # of log sd
+    log_density = LOG_SDS - 0.5 * np.sum(np.log(spread) + squares / spread, axis=1)
+    weights = np.exp(log_density - log_density.max())
+    weights /= weights.sum()
+    return float(np.exp(np.interp(0.5, np.cumsum(weights) - 0.5 * weights, LOG_SDS)))
+
+
 def fitted_scales(
     prior: GP, problems: Sequence[Problem], gradients: Sequence[Array], unit: Array
 ) -> list[list[Fitted]]:
@@ -153,14 +184,21 @@ def fitted_scales(
     scales = [prior.scales(setting) for setting in nothing]
     known = [one.information(own, prior.nu) for one, own in zip(every, scales, strict=True)]
     sizes = np.array([float(len(one.setting.x)) for one in every])
+
+    def size(setting: Setting, own: Scales) -> float:
+        return likely_sd(setting, own.lengthscale, prior.nu) if prior.sd is None else own.sd
+
+    likely = [size(setting, own) for setting, own in zip(nothing, scales, strict=True)]
     found = list[Fitted]()
     for _ in range(ROUNDS):
         found.clear()
         for i, one in enumerate(every):
             others = [j for j in range(len(every)) if j != i]
             rest = known[others[0]].plus([known[j] for j in others[1:]])
-            alike = one.expected([every[j].relative(scales[j]) for j in others], sizes[others])
-            scales[i] = prior.scales(one.given(rest.H, rest.h), alike)
+            alike = one.expected([every[j].relative(likely[j], scales[j].lengthscale) for j in others], sizes[others])
+            setting = one.given(rest.H, rest.h)
+            scales[i] = prior.scales(setting, alike)
+            likely[i] = size(setting, scales[i])
             known[i] = one.information(scales[i], prior.nu)
             found.append(Fitted(one, scales[i], known[i], alike))
     each = iter(found)
