@@ -215,6 +215,21 @@ def test_other_methods_and_predictions_of_nothing(two, posterior):
         posterior["rig C"]
 
 
+def test_methods_are_compared_on_one_of_them(two):
+    with pytest.raises(oc.errors.InputError, match=r"give one of them, experiments\['rig A'\], or take oc.compare_exp"):
+        oc.compare(two)
+
+
+def test_a_look_before_the_run(two):
+    """What each problem says, by its name, and that no more was looked at."""
+    found = two.check(draws=50)
+    topics = [one.topic for one in found]
+    assert found.ok
+    assert {f"{name}, best fit" for name in two.names} < set(topics)
+    assert "experiments" in topics
+    assert len(found) == 1 + sum(len(two[name].check(draws=50)) for name in two.names)
+
+
 def test_a_private_value_that_nothing_determines():
     """An experiment whose simulator does not answer to its private parameter is refused by name."""
 

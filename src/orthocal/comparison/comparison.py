@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from ..calibration import check_lengths, work_of
 from ..errors import InputError
 from ..execution.checkpoint_file import Checkpoint
+from ..experiments import Experiments
 from ..machine.threads import one_blas_thread
 from ..methods import Method
 from ..problem.data import FieldData, Groups
@@ -296,6 +297,11 @@ def _work(
 
 def _chosen(problem: Problem, methods: Methods) -> dict[str, Method]:
     """The methods by label."""
+    if isinstance(problem, Experiments):
+        raise InputError(
+            "methods are compared on one problem, and these are several experiments: give one of them, "
+            f"experiments[{problem.names[0]!r}], or take oc.compare_experiments"
+        )
     if not isinstance(problem, Problem):
         raise InputError(f"problem is {type(problem).__name__}: give an oc.Problem")
     if not problem.data.without_inputs:

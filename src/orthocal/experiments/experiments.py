@@ -20,6 +20,7 @@ from ..errors import InputError
 from ..problem.parameters import Parameters
 from ..problem.priors import Block, Distribution
 from ..problem.problem import Problem
+from .before_run import LookedAt
 from .pooled import Pool, Pooled
 from .shown import Shown
 from .stacked import Stacked, linearised_at, stacked_problem
@@ -32,7 +33,7 @@ PROBES = np.array([0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98])
 UNIT = re.compile(r"^(?P<stem>.*\S)\s*[\[(](?P<unit>[^\[\]()]*)[\])]$")
 
 
-class Experiments(Shown):
+class Experiments(Shown, LookedAt):
     """Several problems that share parameters: y_e = f_e(., theta_e) + b_e + noise_e for each experiment e.
 
     Parameters
