@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Array, IntArray
+from ..arrays import Array
 from ..methods.base import Plan
-from ..methods.regress import Linear, Regressed, regressed_on, slopes_at_data
+from ..methods.regress import Linear, Regressed, shifted
 from .pooled import Pool
 
 #: places of mu and of tau at which their density is looked at, twice: the second time where there is any
@@ -43,7 +43,7 @@ def with_pooling(
     for pool in pools:
         hyper, moved = _pooled(free.moved, pool, tilde, plan)
         shift = moved - free.moved
-        free = _shifted(linear, free, shift)
+        free = shifted(linear, free, shift)
         found.append(hyper)
     return free, found
 
@@ -97,16 +97,3 @@ def _density(pool: Pool, centre: Array, values: Array, vectors: Array, mu: Array
     with np.errstate(divide="ignore"):
         log = log + np.asarray(pool.mean.logpdf(mu))[:, None] + np.asarray(pool.sd.logpdf(tau))[None, :]
     return np.asarray(np.exp(log - log.max()))
-
-
-def _shifted(linear: Linear, free: Regressed, shift: Array) -> Regressed:
-    """What moves theta moves the real process by its regression on theta over the draws."""
-    at_nodes = free.at_nodes + np.einsum("sp,pxk->sxk", shift, regressed_on(free.moved, free.at_nodes))
-    slopes, before = slopes_at_data(linear, free), free.shift
-    given = free.at_data
-
-    def at_data(rows: IntArray) -> Array:
-        return np.asarray(given(rows) + np.einsum("sp,pxk->sxk", shift[rows], slopes))
-
-    whole = shift if before is None else before + shift
-    return free._replace(at_data=at_data, at_nodes=at_nodes, moved=free.moved + shift, shift=whole)

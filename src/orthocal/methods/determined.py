@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Array, BoolArray, IntArray
+from ..arrays import Array, BoolArray
 from ..problem.problem import Problem
 from ..projection import COLLINEAR
 from .objective import Held
-from .regress import Linear, Regressed, regressed_on, slopes_at_data
+from .regress import Linear, Regressed, shifted
 
 #: combinations whose effect is below this, in units of the gradients' lengths, stay where the regression has them: the
 #: projection would have to find them from differences of the simulator of 1e-10, over the square of this
@@ -117,15 +117,7 @@ def with_open_directions(part: Determined, free: Regressed, rngs: list[np.random
     whole = (part.inverse.T @ information @ part.inverse + prior.precision) * np.outer(unit, unit)
     moved = np.linalg.solve(whole, (pull * unit).T).T * unit
     shift = moved @ part.inverse.T - free.moved
-    at_nodes = free.at_nodes + np.einsum("sr,rxk->sxk", shift, regressed_on(free.moved, free.at_nodes))
-    slopes = slopes_at_data(part.linear, free)
-
-    def at_data(rows: IntArray) -> Array:
-        return np.asarray(free.at_data(rows) + np.einsum("sr,rxk->sxk", shift[rows], slopes))
-
-    return free._replace(
-        at_data=at_data,
-        at_nodes=at_nodes,
+    return shifted(part.linear, free, shift)._replace(
         beta=free.beta @ part.basis.T,
         moved=moved,
         log_prior=prior.log_prior(moved),

@@ -168,16 +168,20 @@ def with_prior(linear: Linear, free: Regressed, rngs: list[np.random.Generator])
     normal = np.concatenate([rng.standard_normal((each, len(linear.pull))) for rng in rngs])
     pull = linear.pull + normal @ linear.prior_root()
     combined = np.linalg.solve(information + linear.precision, (free.moved @ information + pull).T).T
-    shift = combined - free.moved
+    along = shifted(linear, free, combined - free.moved)
+    return along._replace(moved=combined, log_prior=linear.log_prior(combined))
+
+
+def shifted(linear: Linear, free: Regressed, shift: Array) -> Regressed:
+    """Draws whose theta is moved by ``shift`` (s, p), and y_R by its regression on theta over the draws."""
     at_nodes = free.at_nodes + np.einsum("sp,pxk->sxk", shift, regressed_on(free.moved, free.at_nodes))
-    slopes = slopes_at_data(linear, free)
+    slopes, given = slopes_at_data(linear, free), free.at_data
 
     def at_data(rows: IntArray) -> Array:
-        return np.asarray(free.at_data(rows) + np.einsum("sp,pxk->sxk", shift[rows], slopes))
+        return np.asarray(given(rows) + np.einsum("sp,pxk->sxk", shift[rows], slopes))
 
-    return free._replace(
-        at_data=at_data, at_nodes=at_nodes, moved=combined, log_prior=linear.log_prior(combined), shift=shift
-    )
+    whole = shift if free.shift is None else free.shift + shift
+    return free._replace(at_data=at_data, at_nodes=at_nodes, moved=free.moved + shift, shift=whole)
 
 
 def slopes_at_data(linear: Linear, free: Regressed) -> Array:
