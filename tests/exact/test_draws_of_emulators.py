@@ -9,50 +9,13 @@ S exactly, so that 4000 draws of y_R have the error of 4000 draws: 4 standard er
 
 import numpy as np
 import pytest
+from linear_emulator import LinearEmulator, S, known, unknown
 from scipy import stats
 
 import orthocal as oc
 
 N, NOISE_SD, SD, LENGTH, DRAWS = 40, 0.1, 0.4, 0.5, 1000
-S = np.array([[0.09, 0.03], [0.03, 0.04]])
 WIDE, NARROW = (np.zeros(2), np.array([50.0, 50.0])), (np.array([1.2, -0.2]), np.array([0.15, 0.4]))
-
-
-def known(x):
-    return np.stack([x, x**2], axis=1)
-
-
-def unknown(x):
-    return np.stack([np.sin(4 * x), np.cos(3 * x)], axis=1)
-
-
-class LinearEmulator:
-    """The mean, and draws whose coefficients have the moments of N(0, S) exactly."""
-
-    parameter_names, has_variance, has_draws = ("a", "b"), True, True
-
-    def __init__(self, added=(0.0, 0.0)):
-        self.added = np.asarray(added)
-
-    def __call__(self, x, theta):
-        column = np.ravel(x)
-        return (known(column) @ theta + unknown(column) @ self.added)[:, None]
-
-    def gradient(self, x, theta):
-        return known(np.ravel(x))[:, None, :]
-
-    def variance(self, x, theta):
-        own = unknown(np.ravel(x))
-        return np.einsum("nj,jk,nk->n", own, S, own)[:, None]
-
-    def outside(self, theta):
-        return np.zeros(len(theta), dtype=bool)
-
-    def draws(self, count, seed):
-        raw = np.random.default_rng(seed).standard_normal((count, 2))
-        raw -= raw.mean(axis=0)
-        white = raw @ np.linalg.inv(np.linalg.cholesky(raw.T @ raw / count)).T
-        return [LinearEmulator(one) for one in white @ np.linalg.cholesky(S).T]
 
 
 def kernel(a, b, sd):

@@ -8,8 +8,10 @@ the emulators are. The draws' a have the moments of N(0, S) exactly: 2000 draws 
 standard errors fail in one of 10^4.
 """
 
+import linear_emulator
 import numpy as np
 import pytest
+from linear_emulator import S, known, unknown
 from scipy import stats
 
 import orthocal as oc
@@ -17,42 +19,18 @@ from orthocal.errors import InputError
 from orthocal.experiments.emulated import draws_of_each
 
 NOISE_SD, DRAWS, COUNT = 0.1, 500, 16
-S = np.array([[0.04, 0.01], [0.01, 0.02]])
 
 
-def known(x):
-    return np.stack([x, x**2], axis=1)
-
-
-def unknown(x):
-    return np.stack([np.sin(4 * x), np.cos(3 * x)], axis=1)
-
-
-class LinearEmulator:
-    """The mean, and draws whose coefficients have the moments of N(0, S) exactly, and none in common between seeds."""
-
-    parameter_names, has_variance, has_draws = ("a", "b"), True, True
+class LinearEmulator(linear_emulator.LinearEmulator):
+    """Its draws are uncorrelated with those of other parts."""
 
     def __init__(self, added=(0.0, 0.0), part=0):
-        self.added, self.part = np.asarray(added), part
-
-    def __call__(self, x, theta):
-        column = np.ravel(x)
-        return (known(column) @ theta + unknown(column) @ self.added)[:, None]
-
-    def gradient(self, x, theta):
-        return known(np.ravel(x))[:, None, :]
-
-    def variance(self, x, theta):
-        own = unknown(np.ravel(x))
-        return np.einsum("nj,jk,nk->n", own, S, own)[:, None]
-
-    def outside(self, theta):
-        return np.zeros(len(theta), dtype=bool)
+        super().__init__(added)
+        self.part = part
 
     def draws(self, count, seed):
         self.seed = seed
-        # columns of an orthogonal matrix: those of the parts are uncorrelated with each other
+        # columns of an orthogonal matrix
         raw = np.random.default_rng(0).standard_normal((count, 4))
         white = np.linalg.qr(raw - raw.mean(axis=0))[0] * np.sqrt(count)
         own = white[:, 2 * self.part : 2 * self.part + 2] @ np.linalg.cholesky(S).T
