@@ -11,9 +11,10 @@ from scipy.stats import qmc
 
 import orthocal as oc
 from orthocal.emulators.draw_spread import draw_spread, folds, mixture
-from orthocal.emulators.gp_draws import ROOM
+from orthocal.emulators.gp_draws import ROOM, unresolved
 from orthocal.emulators.lazily import Lazy, Room
 from orthocal.errors import InputError
+from orthocal.regression.gaussian_process import correlation
 
 DRAWS, LIMIT = 150, 4.5
 X = np.linspace(0, 1, 6)
@@ -51,13 +52,39 @@ def test_draws_of_a_process_have_the_moments_of_kriging(nu):
     draws = np.stack([draw.predict(NEW) for draw in fitted.draws(DRAWS, np.random.default_rng(2))])
     for process in fitted.processes:
         (k,) = process.members
-        # what a draw has of the noise is one number: see ``rough_var``
-        exact = fitted.covariance(process, NEW) + process.noise_var
+        # what a process calls noise changes between the runs
+        short = unresolved(process.lengthscale, len(inputs))
+        exact = fitted.covariance(process, NEW) + process.noise_var * correlation(NEW, NEW, short, 2.5)
         white = np.linalg.solve(np.linalg.cholesky(exact), (draws[:, :, k] - fitted.predict(NEW)[:, k]).T)
         assert np.abs(white.mean(axis=1)).max() < LIMIT / np.sqrt(DRAWS)
         found = white @ white.T / DRAWS
         assert np.abs(np.diag(found) - 1).max() < LIMIT * np.sqrt(2 / DRAWS)
         assert np.abs(found - np.diag(np.diag(found))).max() < LIMIT / np.sqrt(DRAWS)
+
+
+def test_what_runs_do_not_resolve_has_slopes():
+    """White noise of sd .1 at 40 runs along a line: it changes between them, and draws by its sd over their distance.
+
+    The mean square slope of a process of smoothness 5/2 is 5/3 of that. 150 draws: 4.5 standard errors.
+    """
+    inputs = np.linspace(0, 1, 40)[:, None]
+    noise = 0.1 * np.random.default_rng(3).standard_normal((40, 1))
+    fitted = oc.emulators.GP(nu=np.inf).fit(inputs, inputs + noise)
+    (process,) = fitted.processes
+    assert np.sqrt(process.noise_var) == pytest.approx(0.1, rel=0.3)
+    np.testing.assert_allclose(unresolved(process.lengthscale, 40), [1 / 40])
+    draws = fitted.draws(DRAWS, np.random.default_rng(2))
+    slopes = np.array([draw.gradient(np.array([[0.51]]))[0, 0, 0] for draw in draws])
+    expected = np.sqrt(5 / 3 * process.noise_var) * 40
+    assert slopes.std() == pytest.approx(expected, rel=LIMIT / np.sqrt(2 * DRAWS))
+
+
+def test_what_replicates_tell_to_be_scatter_has_none():
+    inputs = np.repeat(np.linspace(0, 1, 10), 4)[:, None]
+    noise = 0.1 * np.random.default_rng(3).standard_normal((40, 1))
+    fitted = oc.emulators.GP(nu=np.inf).fit(inputs, inputs + noise)
+    slopes = [draw.gradient(np.array([[0.51]]))[0, 0, 0] for draw in fitted.draws(DRAWS, np.random.default_rng(2))]
+    assert np.std(slopes) < 0.5
 
 
 def test_the_trend_is_uncertain_far_from_the_runs():

@@ -122,10 +122,10 @@ class SlopedEmulator(LinearEmulator):
 
 @pytest.mark.parametrize("sd", [SD, 0.02], ids=["bias", "hardly a bias"])
 def test_errors_of_the_gradient_count(field_data, sd):
-    """theta = A y_R + theta_k - A m, with m the mean of y_R and theta_k where the emulator's draw is closest to m.
+    """theta = A (y_R - m) + A_k (m + (1 - G A) (y_R - m) - f_k), m the mean of y_R: what is along G is along G_k.
 
     5 standard errors of the moments of 4000 draws, where the draws of the emulator are given. What is uncertain about
-    y_R is not projected on gradients with errors: without a bias the sds of that, A_k y_R, would be too small.
+    y_R along G is not projected on gradients with errors: without a bias the sds of A_k y_R would be too small.
     """
     priors = {name: stats.norm(0, 50) for name in "ab"}
     # no errors at the best fit itself, beside which those of the gradient would be little
@@ -136,15 +136,17 @@ def test_errors_of_the_gradient_count(field_data, sd):
     mean, cov, to_theta = closed_form(problem, WIDE, sd)
     nodes, weights = problem.rule.nodes[:, 0], problem.rule.weights[:, None]
     real, real_cov, A = mean[N:-2], cov[N:-2, N:-2], to_theta[:, N:-2]
-    centres, short = [], []
+    centres, within, short = [], [], []
     for one in emulator.made:
         dG = waves(nodes) @ one.sloped
         G = known(nodes) + dG
         own = np.linalg.solve((G * weights).T @ G, (G * weights).T)
         centres.append(own @ (real + dG @ emulator.centre))
+        both = A + own @ (np.eye(len(nodes)) - known(nodes) @ A)
+        within.append(both @ real_cov @ both.T)
         short.append(own @ real_cov @ own.T)
     between = np.cov(np.transpose(centres), bias=True)
-    sds, short_sds = (np.sqrt(np.diag(one + between)) for one in (A @ real_cov @ A.T, np.mean(short, axis=0)))
+    sds, short_sds = (np.sqrt(np.diag(np.mean(one, axis=0) + between)) for one in (within, short))
     assert (np.abs(theta.mean(axis=0) - np.mean(centres, axis=0)) < 5 * sds / np.sqrt(len(theta))).all()
     assert (np.abs(theta.std(axis=0) / sds - 1) < 5 / np.sqrt(2 * len(theta))).all()
     assert sd == SD or (short_sds < 0.8 * sds).all()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from orthocal.errors import InputError
 from orthocal.galaxy import PARAMETERS, mock_galaxy, theta_star
@@ -103,3 +104,10 @@ def test_mistakes(galaxy):
         theta_star(galaxy.model, galaxy.truth, galaxy.errors, {"ml": (1, 2)})
     with pytest.raises(InputError, match="f_DM"):
         mock_galaxy(galaxy.model.settings, 20, theta_true=(8, 3, 2))
+
+
+def test_it_is_the_same_whatever_the_number_of_blas_threads(galaxy):
+    """Runs of it that are kept belong to it by a digest of all its numbers."""
+    with threadpool_limits(2, "blas"):
+        again = mock_galaxy(galaxy.model.settings, nbin=40)
+    assert again.model.identity() == galaxy.model.identity()

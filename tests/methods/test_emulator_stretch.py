@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.stats import qmc
 
 import orthocal as oc
-from orthocal.methods.emulator_stretch import MOST
+from orthocal.methods.emulator_stretch import MOST, StretchedDraws
 from orthocal.problem.emulator import LeftOut
 from orthocal.regression.gaussian_process import correlation
 
@@ -117,6 +117,18 @@ def test_draws_are_stretched_as_the_largest_of_the_parameters_asks_for(problem, 
     np.testing.assert_allclose(shifts[1], stretch * shifts[0], rtol=1e-6, atol=1e-9)
     emulator.left_out = missed(100.0)
     assert fitted(problem).record.notes.emulator_stretch == MOST
+
+
+def test_what_is_missed_of_runs_stretches_values_at_the_best_fit_and_no_slopes(problem, emulator):
+    theta, tilde, (draw,) = np.array([0.3, 0.7]), problem.theta_tilde, emulator.draws(1, 5)
+    (stretched,) = StretchedDraws(emulator, [draw], 2.5, tilde)[:1]
+    x = X[:, None]
+    missed_at_best = draw(x, tilde) - emulator(x, tilde)
+    np.testing.assert_allclose(stretched(x, tilde) - emulator(x, tilde), 2.5 * missed_at_best, rtol=1e-9)
+    np.testing.assert_allclose(stretched(x, theta), draw(x, theta) + 1.5 * missed_at_best, rtol=1e-9)
+    np.testing.assert_array_equal(stretched.gradient(x, theta), draw.gradient(x, theta))
+    # at other points than those of the last call
+    assert stretched(x[:2], theta).shape == (2, 1)
 
 
 def test_an_emulator_without_such_errors_is_taken_at_its_word(problem, emulator):

@@ -241,7 +241,7 @@ class FittedGP:
     def rough_var(process: Process) -> float:
         """What of the noise is the targets' own, finer than the runs resolve: all that ``variance`` counts.
 
-        A draw has it as a constant: it cannot be learnt over what range it changes.
+        A draw has it as a process of its own: see ``gp_draws.py``.
         """
         return 0.0 if process.scatter_known else process.noise_var
 

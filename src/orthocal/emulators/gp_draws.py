@@ -11,6 +11,10 @@ error, the trend's included. The prior draw is a sum of cosines whose frequencie
 
 What the runs leave is the work of frequencies that they do not resolve, which p seldom has. So the frequencies are
 drawn from a mixture q of p stretched by 1, 2, 4, ..., up to beyond what the runs resolve.
+
+What a process calls noise is the simulator's own, unless replicates tell that it is not: structure that the runs do not
+resolve. It is added as a process of that variance whose length-scales are such that each run has a volume of its own:
+longer ones the runs would have seen. Beside a bias its slope moves theta, of which a constant would have none.
 """
 
 from __future__ import annotations
@@ -27,6 +31,8 @@ from .lazily import Lazy, Room
 
 #: frequencies of each octave, and most octaves; the tail of the squared exponential's density ends sooner
 FREQUENCIES, MOST_OCTAVES, MOST_GAUSSIAN = 128, 9, 4
+#: smoothness of what the runs do not resolve
+ROUGH_NU = 2.5
 #: for the draws of all emulators that are in use: to make one takes two hundred times as long as to call it
 ROOM = Room(512 * 2**20)
 
@@ -116,6 +122,12 @@ def octaves_of(process: Process, rows: int) -> int:
     return int(np.clip(2 + np.ceil(np.log2(resolved)), 1, most))
 
 
+def unresolved(lengthscale: Array, rows: int) -> Array:
+    """Length-scales of what so many rows in the unit cube do not resolve: a row for each volume of theirs, or fewer."""
+    share = (rows * float(np.prod(lengthscale))) ** (-1 / len(lengthscale))
+    return lengthscale * min(share, 1.0)
+
+
 def gp_draws(fitted: Kriged[P], count: int, rng: np.random.Generator) -> Lazy[GPDraw]:
     """``count`` draws, each made when it is asked for: of many components all together would take gigabytes."""
     makers = [partial(GPDraw, fitted, int(seed)) for seed in rng.integers(0, 2**63, count)]
@@ -131,29 +143,34 @@ class GPDraw:
 
     def __init__(self, fitted: Kriged[P], seed: int) -> None:
         rng, r = np.random.default_rng(seed), len(fitted.lengthscales)
-        # the noise that is no noise: see ``rough_var``
-        self._offset = np.empty(r)
         trends, alphas = np.empty((len(fitted.processes[0].trend), r)), np.empty((r, len(fitted.inputs)))
         each: list[Waves] = []
         self._weights: list[tuple[list[int], slice, Array]] = []
         start = 0
+
+        def add(members: list[int], own: Waves, weights: Array) -> None:
+            nonlocal start
+            self._weights.append((members, slice(start, start + len(own.phases)), weights))
+            each.append(own)
+            start += len(own.phases)
+
         for process in fitted.processes:
             own = waves(rng, process.nu, process.lengthscale, octaves_of(process, len(fitted.inputs)))
             weights = process.sd * rng.standard_normal((len(process.members), len(own.phases)))
             trend, alpha = _correction(process, fitted.inputs, own.at(fitted.inputs) @ weights.T, rng)
             trends[:, process.members], alphas[process.members] = trend, process.sd**2 * alpha.T
-            rough = np.sqrt(fitted.rough_var(process))
-            self._offset[process.members] = rough * rng.standard_normal(len(process.members))
-            self._weights.append((process.members, slice(start, start + len(own.phases)), weights))
-            each.append(own)
-            start += len(own.phases)
+            add(process.members, own, weights)
+            rough_var = fitted.rough_var(process)
+            if rough_var > 0:
+                own = waves(rng, ROUGH_NU, unresolved(process.lengthscale, len(fitted.inputs)), 1)
+                add(process.members, own, np.sqrt(rough_var) * rng.standard_normal((len(process.members), FREQUENCIES)))
         self._waves = Waves(*(np.concatenate(parts) for parts in zip(*each, strict=True)))
         self._kriged = fitted.moved(trends, alphas)
         of_waves = [own for _, _, own in self._weights]
         self.nbytes = sum(int(values.nbytes) for values in (*self._waves, *of_waves, trends, alphas))
 
     def predict(self, inputs: Array) -> Array:
-        values = self._kriged.predict(inputs) + self._offset
+        values = self._kriged.predict(inputs)
         cosines = self._waves.at(inputs)
         for members, own, weights in self._weights:
             values[:, members] += cosines[:, own] @ weights.T

@@ -99,7 +99,7 @@ def together_draws(experiments: Experiments, method: Joint, plan: Plan) -> Toget
     else:
         # what they do to a prior of theta is left to the importance weights
         spread, draws = emulators.whole.spread(real.moved), emulators.whole.draws
-        closest = projected_on_draws(method.projected, together, process, spread, held, draws)
+        closest = projected_on_draws(method.projected, together, process, spread, held, draws, linear)
     outside = None if found.determined is None else outside_support(together, found.determined, closest.theta)
     real = real._replace(log_prior=_log_prior(experiments, real, pooled, closest))
     weights = importance_weights(together, closest, real, plan.rngs, outside)

@@ -96,9 +96,9 @@ class Emulators(NamedTuple):
         own = draws_of_each(problems, plan)
         if not own:
             return cls(own, None, linear.coefficients)
-        smooth = all(one.by_shifts for one in own.values())
+        smooth = all(one.smooth for one in own.values())
         drawn = StackedDraws(stacked, own)
-        draws = EmulatorDraws(drawn, emulator_numbers(plan), bound_as(stacked.problem), by_shifts=smooth)
+        draws = EmulatorDraws(drawn, emulator_numbers(plan), bound_as(stacked.problem), smooth=smooth)
         return cls(own, Emulated.with_draws(stacked.problem, draws, linear), linear.coefficients)
 
     def shift(self, name: str, nodes: slice, columns: IntArray) -> Array | None:

@@ -18,6 +18,7 @@ from scipy.stats import qmc
 
 from ..arrays import Array, as_floats
 from ..errors import InputError, NonFiniteError
+from ..machine.threads import one_blas_thread
 from .light import MultiGaussian
 from .mass import PARAMETERS, MassModel
 from .model import OrbitModel
@@ -102,6 +103,19 @@ def mock_galaxy(
         Of the bins and of that data set.
     """
     chosen = OrbitSettings.preset(settings) if isinstance(settings, str) else settings
+    # one BLAS thread: sums in another order would make another model, and runs that are kept would not be its own
+    with one_blas_thread():
+        return _mock_galaxy(chosen, nbin, theta_true, theta_0, mode, seed)
+
+
+def _mock_galaxy(
+    chosen: OrbitSettings,
+    nbin: int,
+    theta_true: ArrayLike,
+    theta_0: ArrayLike,
+    mode: Literal["frozen", "refit"],
+    seed: int,
+) -> MockGalaxy:
     light = MultiGaussian(np.array(PEAKS), np.array(SDS), np.array(AXIS_RATIOS))
     factors = np.array(MASS_FACTORS) / (light.shares @ np.array(MASS_FACTORS))
     bins = make_bins(nbin, light, FIELD, PIXEL, PSF_SD, seed)

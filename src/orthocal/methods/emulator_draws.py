@@ -1,16 +1,16 @@
-"""The emulator's uncertainty: each draw of y_R is projected with a draw of the emulator, f_k = f_hat + e_k.
+"""The emulator's uncertainty: each draw of y_R is projected on a draw of the emulator, f_k = f_hat + e_k.
 
-    theta_s = argmin_t ∫ |y_R,s - f_hat(., t)|²_W + theta_k - theta_0,
-    theta_k = argmin_t ∫ |m - f_k(., t)|²_W,   theta_0 = argmin_t ∫ |m - f_hat(., t)|²_W,   m the mean of y_R's draws.
+    theta_s = argmin_t ∫ |y_R,s + (G_k - G) u_s - f_k(., t)|²_W,   u_s = A (y_R,s - m),   m the mean of y_R's draws,
 
-y_R is what the field data say and knows of the emulator only where it is expanded; which draw of the emulator goes with
-which of y_R does not matter, so they are taken in turn. To first order theta moves by -A e, A = (G'WG)^-1 G'W, and,
-beside a bias b, by (G'WG)^-1 ∫ dG_k'W b: the errors of the emulator's gradient count as well.
+A = (G'WG)^-1 G'W, G and G_k the gradients of f_hat and f_k at theta_tilde. y_R is what the field data say and knows of
+the emulator only where it is expanded; which draw of the emulator goes with which of y_R does not matter, so they are
+taken in turn. To first order theta moves by -A e and, beside a bias b, by (G'WG)^-1 ∫ (G_k - G)'W b: the errors of the
+emulator's gradient count as well, and so do those of its curvature, beside a bias and over the posterior's width.
 
-Why not argmin_t ∫ |y_R,s - f_k(., t)|²: what is uncertain about y_R is along G, the gradient of f_hat, on which y was
-regressed. On f_k it would be projected with a gradient that has errors, and as in every regression on regressors with
-errors, theta would vary too little, by A_k G = (G_k'WG_k)^-1 G_k'WG in the place of 1. Only where f_hat is a staircase,
-as trees are, on which nothing can be projected, it is done so: a draw of such an emulator is smooth.
+Why not y_R,s itself: what is uncertain about it lies along G, on which y was regressed, by u_s. On f_k that would be
+projected with another gradient, and as in every regression on regressors with errors theta would vary too little, by
+A_k G = (G_k'WG_k)^-1 G_k'WG in the place of 1. Had f_k been the simulator, it would lie along G_k, and there it is put.
+Only where f_hat is a staircase, as trees are, whose gradient is a difference, it is left where it is.
 
 A prior N(m, V) of theta = l - A e is one of both, of l (what the field data say) and of e. With S the covariance of e,
 
@@ -43,9 +43,9 @@ from .emulator_stretch import StretchedDraws, stretch
 from .regress import Linear, Regressed
 
 
-def stretched_draws(emulator: WithDraws, draws: Sequence[DrawLike], factor: float) -> Sequence[DrawLike]:
-    """The emulator's draws, so much farther from its mean."""
-    return draws if factor == 1 else StretchedDraws(emulator, draws, factor)
+def stretched_draws(emulator: WithDraws, draws: Sequence[DrawLike], factor: float, theta: Array) -> Sequence[DrawLike]:
+    """The emulator's draws, at theta (p,) so much farther from its mean."""
+    return draws if factor == 1 else StretchedDraws(emulator, draws, factor, theta)
 
 
 def emulator_numbers(plan: Plan) -> IntArray:
@@ -73,8 +73,8 @@ class EmulatorDraws(NamedTuple):
         What makes a simulator of one.
     stretch
         How much farther from the emulator they are than its own draws; see ``emulator_stretch.py``.
-    by_shifts
-        Whether the emulator itself can be projected on, and its draws are asked only how far they move theta.
+    smooth
+        Whether the emulator has a gradient, on which y was regressed, as its draws have.
     seed
         From which they were made.
     """
@@ -83,7 +83,7 @@ class EmulatorDraws(NamedTuple):
     numbers: IntArray
     bound: Callable[[DrawLike], BoundSimulator]
     stretch: float = 1.0
-    by_shifts: bool = True
+    smooth: bool = True
     seed: int = 0
 
     @classmethod
@@ -101,7 +101,7 @@ class EmulatorDraws(NamedTuple):
         known = {} if made is None else made
         if id(emulator) not in known:
             known[id(emulator)] = emulator.draws(plan.emulator_draws, seed)
-        draws = stretched_draws(emulator, known[id(emulator)], factor)
+        draws = stretched_draws(emulator, known[id(emulator)], factor, problem.theta_tilde)
         return cls(draws, emulator_numbers(plan), bound_as(problem), factor, smooth, seed)
 
     def simulator(self, number: int) -> BoundSimulator:

@@ -11,6 +11,7 @@ from ..problem.problem import Problem
 from .closest import Closest
 from .emulator_draws import EmulatorDraws, counted, with_simulator
 from .objective import Held
+from .regress import Linear
 
 
 class Projects(Protocol):
@@ -22,45 +23,35 @@ class Projects(Protocol):
 
 
 def projected_on_draws(
-    projected: Projects, problem: Problem, target: Array, spread: Array, held: Held | None, draws: EmulatorDraws
-) -> Closest:
-    """Where the simulator is closest to draws of y_R, ``target`` (s, m, q), whitened: see ``emulator_draws.py``.
-
-    ``spread`` is that of theta, roughly, (p,), and ``held`` what of it is known before.
-    """
-    if draws.by_shifts:
-        middle = None if held is None else held.middle
-        near = projected(problem, target.mean(axis=0)[None], spread, False, middle)
-        # beyond a bound f_hat cannot follow: there the draws of the emulator alone say where theta may be
-        if not near.on_bound.any():
-            return _with_shifts(projected, problem, target, spread, held, draws, near.theta)
-    parts, order = [], []
-    for simulator, rows in draws.groups(np.arange(len(target)), "projection"):
-        own = None if held is None else held.part(rows)
-        parts.append(projected(with_simulator(problem, simulator), target[rows], spread, False, own))
-        order.append(rows)
-        counted(problem.simulator, simulator)
-    place = np.argsort(np.concatenate(order))
-    return Closest(*(np.concatenate(own)[place] for own in zip(*parts, strict=True)))
-
-
-def _with_shifts(
     projected: Projects,
     problem: Problem,
     target: Array,
     spread: Array,
     held: Held | None,
     draws: EmulatorDraws,
-    theta: Array,
+    linear: Linear,
 ) -> Closest:
-    """Each draw of y_R on f_hat, moved as its draw of the emulator moves that of their mean, ``theta`` (1, p)."""
-    mean, middle, shifted = target.mean(axis=0)[None], None if held is None else held.middle, np.array(target)
-    failed = np.zeros(len(target), dtype=bool)
+    """Where the simulator is closest to draws of y_R, ``target`` (s, m, q), whitened: see ``emulator_draws.py``.
+
+    ``spread`` is that of theta, roughly, (p,), ``held`` what of it is known before, and ``linear`` what y was regressed
+    on.
+    """
+    along = _along(target, linear) if draws.smooth else None
+    parts, order = [], []
     for simulator, rows in draws.groups(np.arange(len(target)), "projection"):
-        one = projected(with_simulator(problem, simulator), mean, spread, False, middle)
+        part, own = with_simulator(problem, simulator), target[rows]
+        if along is not None:
+            gradient = part.whitened_gradient(problem.rule.nodes)
+            gradient = gradient if linear.basis is None else gradient @ linear.basis
+            own = own + np.einsum("xkp,sp->sxk", gradient - linear.at_nodes, along[rows])
+        parts.append(projected(part, own, spread, False, None if held is None else held.part(rows)))
+        order.append(rows)
         counted(problem.simulator, simulator)
-        before, after = problem.whiten(problem.simulator.batch(problem.rule.nodes, np.vstack([theta, one.theta])))
-        shifted[rows] += after - before
-        failed[rows] = one.stuck | one.impossible
-    found = projected(problem, shifted, spread, False, held)
-    return found._replace(stuck=found.stuck | failed)
+    place = np.argsort(np.concatenate(order))
+    return Closest(*(np.concatenate(own)[place] for own in zip(*parts, strict=True)))
+
+
+def _along(target: Array, linear: Linear) -> Array:
+    """How far each draw is from their mean along the gradient that y was regressed on, (s, p)."""
+    away = target - target.mean(axis=0)
+    return np.asarray(away.reshape(len(away), -1) @ linear.coefficients.T)

@@ -1,6 +1,6 @@
 """By how much the draws of an emulator are stretched: what it misses of its own runs, beside what it expects to miss.
 
-    f_k = f_hat + c e_k,   c^2 = max_j mean_i (A_i e_i)_j^2 / (A_i V_i A_i')_jj,   at least 1,
+    f_k = f_hat + e_k + (c - 1) e_k(., theta_tilde),   c^2 = max_j mean_i (A_i e_i)_j^2 / (A_i V_i A_i')_jj,   c >= 1,
 
 e_i is what the emulator misses of run i when it is learnt from the others, V_i the covariance that it expects of that,
 and A_i = (G'WG)^-1 G'W takes errors to theta, with the gradient G at that run. The mean is over the runs nearest to
@@ -58,10 +58,13 @@ def _to_theta(G: Array) -> Array:
 
 
 class StretchedDraws(Sequence[DrawLike]):
-    """Draws of an emulator, c times as far from its mean."""
+    """Draws of an emulator with c times their errors at theta_tilde, and their own beside it.
 
-    def __init__(self, mean: DrawLike, draws: Sequence[DrawLike], factor: float) -> None:
-        self._mean, self._draws, self._factor = mean, draws, factor
+    What is missed of runs tells about values. Slopes it does not tell about, and they stay as they are.
+    """
+
+    def __init__(self, mean: DrawLike, draws: Sequence[DrawLike], factor: float, theta: Array) -> None:
+        self._mean, self._draws, self._factor, self._theta = mean, draws, factor, theta
 
     def __len__(self) -> int:
         return len(self._draws)
@@ -72,18 +75,27 @@ class StretchedDraws(Sequence[DrawLike]):
     def __getitem__(self, number: slice) -> StretchedDraws: ...
     def __getitem__(self, number: int | slice) -> DrawLike | StretchedDraws:
         if isinstance(number, slice):
-            return StretchedDraws(self._mean, self._draws[number], self._factor)
-        return _Stretched(self._mean, self._draws[number], self._factor)
+            return StretchedDraws(self._mean, self._draws[number], self._factor, self._theta)
+        return _Stretched(self._mean, self._draws[number], self._factor, self._theta)
 
 
 class _Stretched:
-    def __init__(self, mean: DrawLike, draw: DrawLike, factor: float) -> None:
-        self._mean, self._draw, self._factor = mean, draw, factor
+    """f_k(x, theta) + (c - 1) (f_k - f_hat)(x, theta_tilde)."""
+
+    def __init__(self, mean: DrawLike, draw: DrawLike, factor: float, theta: Array) -> None:
+        self._mean, self._draw, self._factor, self._theta = mean, draw, factor, theta
+        self._added: dict[bytes, Array] = {}
 
     def __call__(self, x: Array, theta: Array) -> Array:
-        mean = self._mean(x, theta)
-        return np.asarray(mean + self._factor * (self._draw(x, theta) - mean))
+        return np.asarray(self._draw(x, theta) + self._more(x))
 
     def gradient(self, x: Array, theta: Array) -> Array:
-        mean = self._mean.gradient(x, theta)
-        return np.asarray(mean + self._factor * (self._draw.gradient(x, theta) - mean))
+        return self._draw.gradient(x, theta)
+
+    def _more(self, x: Array) -> Array:
+        """The same for every theta."""
+        key = np.ascontiguousarray(x).tobytes()
+        if key not in self._added:
+            error = self._draw(x, self._theta) - self._mean(x, self._theta)
+            self._added = {key: np.asarray((self._factor - 1) * error)}
+        return self._added[key]

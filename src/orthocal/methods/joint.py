@@ -113,7 +113,7 @@ class Joint(ListedMethod):
         else:
             spread = emulated.spread(regressed.moved)
             target = emulated.untilted(real)
-            found = projected_on_draws(self.projected, problem, target, spread, held, emulated.draws)
+            found = projected_on_draws(self.projected, problem, target, spread, held, emulated.draws, linear)
             found = emulated.completed(problem, found, real, kept is None)
         outside = None if part is None else outside_support(problem, part, found.theta)
         weights = importance_weights(problem, found, regressed, plan.rngs, outside)

@@ -72,7 +72,8 @@ def drawn_emulator(record: Record, simulator: BoundSimulator) -> DrawnEmulator:
     bound = partial(BoundSimulator, support=record.support, q=record.q, flat_x=flat_x, transforms=transforms)
     numbers = record.values("projection", "emulator_number").ravel().astype(np.intp)
     stretch = notes.emulator_stretch
-    draws = stretched_draws(emulator, emulator.draws(notes.emulator_draws, notes.emulator_seed), stretch)
+    made, tilde = emulator.draws(notes.emulator_draws, notes.emulator_seed), record.constant("theta_tilde")
+    draws = stretched_draws(emulator, made, stretch, tilde)
     found = DrawnEmulator(record, simulator, EmulatorDraws(draws, numbers, bound, stretch))
     found.require_same()
     return found

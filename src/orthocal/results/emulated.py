@@ -74,8 +74,8 @@ def _propagated(record: Record, notes: Notes) -> Iterator[Finding]:
         message += f" (the spread of its draws was multiplied by {factors}, as held-out runs ask for)"
     if notes.emulator_stretch != 1:
         message += (
-            f" (its draws are {notes.emulator_stretch:.2g} times as far from it as it says: by so much more it misses "
-            "its own runs when they are left out)"
+            f" (at the best fit its draws are {notes.emulator_stretch:.2g} times as far from it as it says: by so much "
+            "more it misses its own runs when they are left out)"
         )
     if most < SHARE_LIMITS[0]:
         yield Finding("fine", "emulator", message)
