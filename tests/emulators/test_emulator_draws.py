@@ -73,6 +73,9 @@ def test_what_runs_do_not_resolve_has_slopes():
     (process,) = fitted.processes
     assert np.sqrt(process.noise_var) == pytest.approx(0.1, rel=0.3)
     np.testing.assert_allclose(unresolved(process.lengthscale, 40), [1 / 40])
+    # two inputs: a volume for each run, and a quarter of the distance between them at least
+    np.testing.assert_allclose(unresolved(np.array([2.0, 1.0]), 200), [0.1, 0.05])
+    np.testing.assert_allclose(unresolved(np.array([30.0, 0.03]), 100)[1], 0.025)
     draws = fitted.draws(DRAWS, np.random.default_rng(2))
     slopes = np.array([draw.gradient(np.array([[0.51]]))[0, 0, 0] for draw in draws])
     expected = np.sqrt(5 / 3 * process.noise_var) * 40

@@ -123,9 +123,14 @@ def octaves_of(process: Process, rows: int) -> int:
 
 
 def unresolved(lengthscale: Array, rows: int) -> Array:
-    """Length-scales of what so many rows in the unit cube do not resolve: a row for each volume of theirs, or fewer."""
-    share = (rows * float(np.prod(lengthscale))) ** (-1 / len(lengthscale))
-    return lengthscale * min(share, 1.0)
+    """Length-scales of what so many rows in the unit cube do not resolve: a row for each volume of theirs, or fewer.
+
+    Their ratios are those that were found, but none is less than a quarter of the distance between rows that fill the
+    cube evenly: of targets that are nothing but noise the ratios say nothing.
+    """
+    k = len(lengthscale)
+    share = (rows * float(np.prod(lengthscale))) ** (-1 / k)
+    return np.asarray(np.maximum(lengthscale * min(share, 1.0), 0.25 * rows ** (-1 / k)))
 
 
 def gp_draws(fitted: Kriged[P], count: int, rng: np.random.Generator) -> Lazy[GPDraw]:
