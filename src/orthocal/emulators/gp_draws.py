@@ -122,15 +122,10 @@ def octaves_of(process: Process, rows: int) -> int:
     return int(np.clip(2 + np.ceil(np.log2(resolved)), 1, most))
 
 
-def unresolved(lengthscale: Array, rows: int, explained: float = 1.0) -> Array:
-    """Length-scales of what so many rows in the unit cube do not resolve: a row for each volume of theirs, or fewer.
-
-    Their ratios are those that were found, as far as the process has found anything: ``explained`` is its share of the
-    targets' variance. Of targets that are nothing but noise the ratios say nothing.
-    """
-    ratios = explained * (np.log(lengthscale) - np.log(lengthscale).mean())
-    common = min(-np.log(rows) / len(lengthscale), float(np.log(lengthscale).mean()))
-    return np.asarray(np.exp(common + ratios))
+def unresolved(lengthscale: Array, rows: int) -> Array:
+    """Length-scales of what so many rows in the unit cube do not resolve: a row for each volume of theirs, or fewer."""
+    share = (rows * float(np.prod(lengthscale))) ** (-1 / len(lengthscale))
+    return np.asarray(lengthscale * min(share, 1.0))
 
 
 def gp_draws(fitted: Kriged[P], count: int, rng: np.random.Generator) -> Lazy[GPDraw]:
@@ -167,9 +162,7 @@ class GPDraw:
             add(process.members, own, weights)
             rough_var = fitted.rough_var(process)
             if rough_var > 0:
-                # the targets have a variance of 1
-                explained = max(0.0, 1 - rough_var)
-                own = waves(rng, ROUGH_NU, unresolved(process.lengthscale, len(fitted.inputs), explained), 1)
+                own = waves(rng, ROUGH_NU, unresolved(process.lengthscale, len(fitted.inputs)), 1)
                 add(process.members, own, np.sqrt(rough_var) * rng.standard_normal((len(process.members), FREQUENCIES)))
         self._waves = Waves(*(np.concatenate(parts) for parts in zip(*each, strict=True)))
         self._kriged = fitted.moved(trends, alphas)
