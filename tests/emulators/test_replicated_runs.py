@@ -7,7 +7,7 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.emulators.components import _principal, without_common_noise
-from orthocal.emulators.gp import _deviance
+from orthocal.emulators.gp_hyperparameters import _deviance
 from orthocal.emulators.replicates import bartlett, merged_runs, pure_var, trend_basis
 from orthocal.regression.gaussian_process import restricted_deviance
 
@@ -28,7 +28,7 @@ def test_predictions_are_those_of_universal_kriging_with_all_rows():
     (process,) = fitted.processes
     assert len(fitted.inputs) == 14 < len(inputs)
     assert process.scatter_known
-    assert process.uneven is None
+    assert process.runs.uneven is None
 
     def k(a, b):
         return matern(a / process.lengthscale, b / process.lengthscale, 2.5, process.sd, 1.0)
@@ -83,7 +83,7 @@ def test_uneven_scatter_is_learnt():
     inputs = np.repeat(rng.random((60, 2)), 5, axis=0)
     targets = np.sin(4 * inputs[:, :1]) + sd(inputs[:, :1]) * rng.standard_normal((300, 1))
     (process,) = (fitted := oc.emulators.GP().fit(inputs, targets)).processes
-    assert process.uneven is not None
+    assert process.runs.uneven is not None
     new = np.column_stack([np.linspace(0.05, 0.95, 10), rng.random(10)])
     ratio = np.sqrt(fitted.scatter_var(new)[:, 0]) / sd(new[:, 0])
     assert np.all((ratio > 1 / 1.6) & (ratio < 1.6))

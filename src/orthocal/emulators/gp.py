@@ -5,39 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
-from scipy.optimize import minimize
 
 from ..arrays import Array, IntArray, repeated_rows
 from ..errors import InputError
 from ..machine.threads import one_blas_thread
 from ..progress import progress_bar
-from ..regression.gaussian_process import (
-    correlation,
-    jittered_cholesky,
-    radial_correlation,
-    radial_slope,
-    restricted_deviance,
-    sample_of_points,
-)
-from ..regression.repeated_values import MergedValues
+from ..regression.gaussian_process import correlation, jittered_cholesky, radial_correlation, radial_slope
 from .base import Layout, Settings, listed
 from .gp_draws import GPDraw, gp_draws
+from .gp_hyperparameters import few, likeliest, likely
 from .lazily import Lazy
-from .replicates import MergedRuns, UnevenScatter, merged_runs, trend_basis, trend_size
+from .replicates import MergedRuns, merged_runs, trend_basis, trend_size
 
 #: exact regression beyond this takes minutes and gigabytes
 MOST_ROWS = 4000
-#: the search for hyperparameters starts on few rows and ends on more
-SEARCH_ROWS, LIKELIHOOD_ROWS = 150, 600
-#: bounds of sd, length-scales and noise variance, for targets of sd 1 in the unit cube
-LOWEST, HIGHEST = (1e-3, 0.03, 1e-9), (30.0, 30.0, 2.0)
 #: components that have hyperparameters of their own, and how fast the groups of the later ones grow
 ALONE, GROWTH = 10, 1.5
-STARTS = ((1.0, 0.5, 1e-2), (2.0, 2.0, 1e-4), (20.0, 5.0, 1e-7))
+#: sets of hyperparameters over which left-out runs are averaged
+OTHERS = 16
 
 
 @listed
@@ -123,10 +113,10 @@ class Process(NamedTuple):
     alpha (N, c) and trend (t, c) belong to them; the covariance of the rows is lower lower', that of the trend's
     estimate (trend_root trend_root')^-1. A row is a distinct input, where there may be replicates: ``row_noise_var``
     (N,) is the noise variance of their mean, ``noise_var`` that of one run, times r(u) where they are uneven.
-    ``scatter_known``: replicates tell this noise from what the process does not explain.
     """
 
     members: list[int]
+    runs: MergedRuns
     nu: float
     sd: float
     lengthscale: Array
@@ -136,12 +126,21 @@ class Process(NamedTuple):
     lower: Array
     trend_root: Array
     row_noise_var: Array
-    scatter_known: bool
-    uneven: UnevenScatter | None
+
+    @property
+    def scatter_known(self) -> bool:
+        """Whether replicates tell this noise from what the process does not explain."""
+        return self.runs.known
 
     def run_var(self, inputs: Array) -> Array:
         """Noise variance of one run at inputs (M, k), (M,)."""
-        return np.asarray(self.noise_var * (np.ones(len(inputs)) if self.uneven is None else self.uneven.at(inputs)))
+        uneven = self.runs.uneven
+        return np.asarray(self.noise_var * (np.ones(len(inputs)) if uneven is None else uneven.at(inputs)))
+
+    def likely(self, rng: np.random.Generator) -> Array:
+        """Log hyperparameters in the place of these, as likely as the runs make them, (draws, k + 2)."""
+        start = np.log([self.sd, *self.lengthscale, self.noise_var])
+        return likely(self.runs, self.nu, start, len(self.trend), rng)
 
 
 class FittedGP:
@@ -218,9 +217,17 @@ class FittedGP:
     def left_out(self, rows: IntArray) -> tuple[Array, Array]:
         """What is missed of these rows when each is left out, the trend learnt anew, and its variance: (c, r) each.
 
-        e_i = (Q y)_i / Q_ii with the variance 1 / Q_ii, Q = K^-1 - K^-1 H (H'K^-1 H)^-1 H'K^-1 (Dubrule 1983), where
-        hyperparameters are as they were found from all.
+        Hyperparameters are as they were found from all, or, where these are few, as likely as all make them.
         """
+        if not few(self.inputs):
+            return self.left_out_as_it_is(rows)
+        rng = np.random.default_rng(0)
+        each = [self.redrawn(rng).left_out_as_it_is(rows) for _ in range(OTHERS)]
+        errors, variances = (np.stack(parts) for parts in zip(*each, strict=True))
+        return errors.mean(axis=0), variances.mean(axis=0) + errors.var(axis=0)
+
+    def left_out_as_it_is(self, rows: IntArray) -> tuple[Array, Array]:
+        """e_i = (Q y)_i / Q_ii, variance 1 / Q_ii, Q = K^-1 - K^-1 H (H'K^-1 H)^-1 H'K^-1 (Dubrule 1983)."""
         errors, variances = np.empty((2, len(rows), len(self._process_of)))
         for process in self.processes:
             some = np.zeros((len(self.inputs), len(rows)))
@@ -234,8 +241,28 @@ class FittedGP:
         return errors, variances
 
     def draws(self, count: int, rng: np.random.Generator) -> Lazy[GPDraw]:
-        """Joint draws of the targets as functions of the inputs; their mean and variance are those above."""
+        """Joint draws of the targets as functions of the inputs; their mean and variance are those above.
+
+        Of few rows, they have hyperparameters of their own, and so vary more.
+        """
         return gp_draws(self, count, rng)
+
+    @cached_property
+    def _likely(self) -> list[Array]:
+        """Of each process, draws of its log hyperparameters: the same for whoever asks."""
+        with one_blas_thread():
+            return [process.likely(np.random.default_rng([i, 18])) for i, process in enumerate(self.processes)]
+
+    def redrawn(self, rng: np.random.Generator) -> FittedGP:
+        """The same with hyperparameters as likely as the rows make them; where these are many, with the likeliest."""
+        if not few(self.inputs):
+            return self
+        with one_blas_thread():
+            processes = [
+                _process(one.members, one.runs, one.nu, values[rng.integers(len(values))])
+                for one, values in zip(self.processes, self._likely, strict=True)
+            ]
+        return FittedGP(self.inputs, processes, len(self._alpha))
 
     @staticmethod
     def rough_var(process: Process) -> float:
@@ -249,6 +276,8 @@ class FittedGP:
         """The same with something added to the trends (t, r) and to what takes k(u, rows) to the targets, (r, N)."""
         other = copy(self)
         other._trend, other._alpha = self._trend + trend, self._alpha + alpha
+        # predictions need no more, and the matrices of a draw's own would take hundreds of times as much memory
+        other.processes = []
         return other
 
     def _radial(self, function: Callable[[Array, float], Array], squared_parts: Array) -> Array:
@@ -278,22 +307,26 @@ def _neighbours(count: int) -> list[list[int]]:
 
 def _fitted_process(inputs: Array, targets: Array, members: list[int], nu: float | None) -> Process:
     runs = merged_runs(inputs, targets)
+    chosen, values = likeliest(runs, (2.5, np.inf) if nu is None else (nu,), trend_size(runs.values.x))
+    return _process(members, runs, chosen, values)
+
+
+def _process(members: list[int], runs: MergedRuns, nu: float, values: Array) -> Process:
+    """With given smoothness, and the log of sd, length-scales and noise variance, (k + 2,)."""
     inputs, targets = runs.values.x, runs.values.z
-    size, k = trend_size(inputs), inputs.shape[1]
-    chosen, values = _hyperparameters(runs, (2.5, np.inf) if nu is None else (nu,), size)
-    var, noise_var = float(np.exp(2 * values[0])), float(np.exp(values[k + 1]))
-    lengthscale = np.exp(values[1 : k + 1])
+    var, noise_var, lengthscale = float(np.exp(2 * values[0])), float(np.exp(values[-1])), np.exp(values[1:-1])
     row_noise_var = noise_var * runs.values.relative_var
-    covariance = var * correlation(inputs, inputs, lengthscale, chosen)
+    covariance = var * correlation(inputs, inputs, lengthscale, nu)
     covariance[np.diag_indices_from(covariance)] += row_noise_var
     lower, _ = jittered_cholesky(covariance)
-    basis = trend_basis(inputs, size)
+    basis = trend_basis(inputs, trend_size(inputs))
     whitened = solve_triangular(lower, basis, lower=True)
     trend_root = cholesky(whitened.T @ whitened, lower=True)
     trend = cho_solve((trend_root, True), whitened.T @ solve_triangular(lower, targets, lower=True))
     return Process(
         members,
-        chosen,
+        runs,
+        nu,
         float(np.sqrt(var)),
         lengthscale,
         noise_var,
@@ -302,51 +335,4 @@ def _fitted_process(inputs: Array, targets: Array, members: list[int], nu: float
         lower=lower,
         trend_root=trend_root,
         row_noise_var=row_noise_var,
-        scatter_known=runs.known,
-        uneven=runs.uneven,
     )
-
-
-def _hyperparameters(runs: MergedRuns, candidates: tuple[float, ...], size: int) -> tuple[float, Array]:
-    """nu, and the log of sd, length-scales and noise variance."""
-    inputs = runs.values.x
-    k = inputs.shape[1]
-    lower, upper = _each(LOWEST, k), _each(HIGHEST, k)
-    # on a grid, a length-scale below the gap between its values would explain anything
-    gaps = [np.median(np.diff(np.unique([0.0, 1.0, *column]))) for column in inputs.T]
-    lower[1 : k + 1] = np.maximum(lower[1 : k + 1], np.log(gaps))
-    # nothing is known about an input that does not vary
-    constant = np.flatnonzero(np.ptp(inputs, axis=0) == 0)
-    lower[1 + constant] = upper[1 + constant]
-
-    def search(nu: float, start: Array, most: int) -> tuple[float, float, Array]:
-        sample = runs.values.part(sample_of_points(len(inputs), most))
-        result = minimize(
-            _deviance,
-            np.clip(start, lower, upper),
-            args=(sample, nu, trend_basis(sample.x, size)),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=list(zip(lower, upper, strict=True)),
-            options={"maxiter": 60, "ftol": 1e-7},
-        )
-        return float(result.fun), nu, result.x
-
-    found = [search(nu, _each(start, k), SEARCH_ROWS) for nu in candidates for start in STARTS]
-    _, nu, values = min(found, key=lambda one: one[0])
-    if len(inputs) > SEARCH_ROWS:
-        values = search(nu, values, LIKELIHOOD_ROWS)[2]
-    return nu, values
-
-
-def _deviance(values: Array, runs: MergedValues, nu: float, basis: Array) -> tuple[float, Array]:
-    """-2 log restricted likelihood of all runs, whose replicates are merged, and its gradient."""
-    deviance, gradient = restricted_deviance(values, runs.x, runs.z, nu, basis, runs.relative_var)
-    scatter, slope = runs.scatter_deviance(float(values[-1]))
-    gradient[-1] += slope
-    return deviance + scatter, gradient
-
-
-def _each(values: tuple[float, float, float], k: int) -> Array:
-    """The log of sd, length-scale and noise variance with one length-scale an input."""
-    return np.asarray(np.log([values[0], *[values[1]] * k, values[2]]))

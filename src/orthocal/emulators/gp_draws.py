@@ -15,6 +15,8 @@ drawn from a mixture q of p stretched by 1, 2, 4, ..., up to beyond what the run
 What a process calls noise is the simulator's own, unless replicates tell that it is not: structure that the runs do not
 resolve. It is added as a process of that variance whose length-scales are such that each run has a volume of its own:
 longer ones the runs would have seen. Beside a bias its slope moves theta, of which a constant would have none.
+
+Where runs are few, sd, length-scales and noise variance are drawn first, for each draw its own.
 """
 
 from __future__ import annotations
@@ -70,6 +72,9 @@ class Kriged(Protocol[P]):
     def gradient(self, inputs: Array) -> Array: ...
     def rough_var(self, process: P) -> float:
         """What of a process's noise is the targets' own."""
+
+    def redrawn(self, rng: np.random.Generator) -> Kriged[P]:
+        """With hyperparameters that are drawn, where the rows leave them uncertain."""
 
     def moved(self, trend: Array, alpha: Array) -> Kriged[P]:
         """With something added to the trends (t, r) and to what takes k(u, rows) to the targets, (r, N)."""
@@ -143,6 +148,7 @@ class GPDraw:
 
     def __init__(self, fitted: Kriged[P], seed: int) -> None:
         rng, r = np.random.default_rng(seed), len(fitted.lengthscales)
+        fitted = fitted.redrawn(rng)
         trends, alphas = np.empty((len(fitted.processes[0].trend), r)), np.empty((r, len(fitted.inputs)))
         each: list[Waves] = []
         self._weights: list[tuple[list[int], slice, Array]] = []

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
+from ..regression.random_walk import WalkTuning
 from .base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, laplace_root, listed, normals
-
-#: the acceptance rate aimed at, the paper's
-TARGET_ACCEPTANCE = 0.3
-
-
-class WalkTuning(NamedTuple):
-    """Proposals are theta + scale * root z."""
-
-    root: Array
-    scale: float
 
 
 @listed
@@ -52,16 +43,10 @@ class AdaptiveMetropolis:
             raise InputError(f"steps={self.steps}: the theta step needs at least one inner step")
 
     def tune(self, model: ThetaModel, pivot: Array) -> WalkTuning:
-        return WalkTuning(laplace_root(model, pivot), 2.4 / np.sqrt(len(pivot)))
+        return WalkTuning.first(laplace_root(model, pivot))
 
     def adapt(self, tuning: WalkTuning, model: ThetaModel, thetas: Array, acceptance: Array) -> WalkTuning:
-        p = thetas.shape[-1]
-        draws = thetas.reshape(-1, p)
-        known = tuning.root @ tuning.root.T
-        # half old, half new keeps the covariance regular when a window has hardly moved
-        covariance = 0.5 * known + 0.5 * np.cov(draws, rowvar=False).reshape(p, p)
-        scale = tuning.scale * np.exp(acceptance.mean() - TARGET_ACCEPTANCE)
-        return WalkTuning(np.linalg.cholesky(covariance), float(scale))
+        return tuning.adapted(thetas.reshape(-1, thetas.shape[-1]), float(acceptance.mean()))
 
     def step(
         self, rngs: Rngs, tuning: WalkTuning, state: ThetaState, target: Conditional

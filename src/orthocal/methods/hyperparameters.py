@@ -19,6 +19,7 @@ from ..errors import InputError
 from ..problem.noise import NoiseSource
 from ..problem.problem import Problem
 from ..regression.gaussian_process import Labelled
+from ..regression.random_walk import WalkTuning
 from .noise_sample import freedom
 
 #: every Metropolis step factorises a matrix of this size, for each outcome and chain
@@ -34,8 +35,6 @@ LOG_NOISE_SPREAD = 0.5
 #: Metropolis steps on an outcome's hyperparameters in each iteration, beside one for each of them: measured on Model 1,
 #: five in all give 1500 effective draws of 4000, two give 600
 STEPS = 3
-#: the share of accepted ones aimed at
-TARGET_ACCEPTANCE = 0.3
 
 
 def require_separate_outcomes(problem: Problem) -> None:
@@ -128,12 +127,11 @@ class HyperState(NamedTuple):
 
 @dataclass(frozen=True)
 class Walk:
-    """Random-walk Metropolis on the free hyperparameters of one outcome: proposals are v + scale * root z."""
+    """Random-walk Metropolis on the free hyperparameters of one outcome."""
 
     sampler: SampledGPSampler
     prior: HyperPrior
-    root: Array
-    scale: float
+    tuning: WalkTuning
 
     def start(self, rng: np.random.Generator) -> HyperState:
         """A draw with half the prior's spread: the chains start apart, but not in the tails."""
@@ -150,10 +148,11 @@ class Walk:
     def step(self, rng: np.random.Generator, state: HyperState, residual: Array) -> tuple[HyperState, float]:
         """The next state given the residual (n,), and the share of accepted proposals."""
         density = self.log_density(state, residual)
-        accepted, steps = 0, STEPS + len(self.root)
+        root, scale = self.tuning
+        accepted, steps = 0, STEPS + len(root)
         for _ in range(steps):
             log_values = state.log_values.copy()
-            log_values[self.prior.free] += self.scale * self.root @ rng.standard_normal(len(self.root))
+            log_values[self.prior.free] += scale * root @ rng.standard_normal(len(root))
             proposal = self.state(log_values)
             proposed = self.log_density(proposal, residual)
             if np.log1p(-rng.random()) < proposed - density:
@@ -163,17 +162,12 @@ class Walk:
 
     def adapted(self, log_values: Array, acceptance: float) -> Walk:
         """Better tuning from a window of warm-up draws, (w, 1 + d)."""
-        free = log_values[:, self.prior.free]
-        found = np.cov(free, rowvar=False).reshape(self.root.shape)
-        # half old, half new keeps the covariance regular when a window has hardly moved
-        root = np.linalg.cholesky(0.5 * self.root @ self.root.T + 0.5 * found)
-        return Walk(self.sampler, self.prior, root, float(self.scale * np.exp(acceptance - TARGET_ACCEPTANCE)))
+        return replace(self, tuning=self.tuning.adapted(log_values[:, self.prior.free], acceptance))
 
 
 def first_walk(sampler: SampledGPSampler, prior: HyperPrior) -> Walk:
     """The tuning before any draw: steps of half the prior's spread."""
-    root = np.diag(0.5 * prior.sd[prior.free])
-    return Walk(sampler, prior, root, 2.4 / np.sqrt(len(root)))
+    return Walk(sampler, prior, WalkTuning.first(np.diag(0.5 * prior.sd[prior.free])))
 
 
 class HyperOutcome(NamedTuple):
@@ -202,14 +196,14 @@ class Walks:
         self.states = [[walk.start(rng) for walk in self.each] for rng in rngs]
 
     @property
-    def places(self) -> tuple[list[list[HyperState]], list[tuple[Array, float]]]:
-        """Where the walks are, and the root and scale of each."""
-        return self.states, [(walk.root, walk.scale) for walk in self.each]
+    def places(self) -> tuple[list[list[HyperState]], list[WalkTuning]]:
+        """Where the walks are, and how each is tuned."""
+        return self.states, [walk.tuning for walk in self.each]
 
     @places.setter
-    def places(self, places: tuple[list[list[HyperState]], list[tuple[Array, float]]]) -> None:
-        self.states, tuning = places
-        self.each = [replace(walk, root=own[0], scale=own[1]) for walk, own in zip(self.each, tuning, strict=True)]
+    def places(self, places: tuple[list[list[HyperState]], list[WalkTuning]]) -> None:
+        self.states, tunings = places
+        self.each = [replace(walk, tuning=own) for walk, own in zip(self.each, tunings, strict=True)]
 
     def move(self, residual: Array) -> Array:
         """Steps given the residual (c, q, n); the shares accepted, (c, q)."""
