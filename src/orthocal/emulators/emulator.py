@@ -159,7 +159,8 @@ class Emulator:
         """Joint draws of the simulator as the runs leave it uncertain: functions f_s(x, theta) with gradients.
 
         Each is made when it is asked for; the same seed gives the same. Their mean is the emulator, and their variance
-        its ``variance``; but unlike it they say how the errors at different x and theta go together.
+        its ``variance``; but unlike it they say how the errors at different x and theta go together. Of a ``gp`` with
+        few runs they vary more: its hyperparameters are drawn as well.
 
         Parameters
         ----------

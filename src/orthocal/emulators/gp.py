@@ -251,7 +251,8 @@ class FittedGP:
     def _likely(self) -> list[Array]:
         """Of each process, draws of its log hyperparameters: the same for whoever asks."""
         with one_blas_thread():
-            return [process.likely(np.random.default_rng([i, 18])) for i, process in enumerate(self.processes)]
+            processes = progress_bar(self.processes, "hyperparameters")
+            return [process.likely(np.random.default_rng(i)) for i, process in enumerate(processes)]
 
     def redrawn(self, rng: np.random.Generator) -> FittedGP:
         """The same with hyperparameters as likely as the rows make them; where these are many, with the likeliest."""

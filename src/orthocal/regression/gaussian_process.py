@@ -360,23 +360,6 @@ def restricted_deviance(
     return total, np.array([slope(2 * var * k), *(slope(var * one) for one in slopes), noise_slope])
 
 
-def restricted_density(values: Array, x: Array, z: Array, nu: float, basis: Array, relative_var: Array) -> float:
-    """Log restricted likelihood, up to the constant that ``restricted_deviance`` leaves out; -inf where it fails."""
-    var, noise_var = np.exp(2 * values[0]), np.exp(values[-1])
-    covariance = var * correlation(x, x, np.exp(values[1:-1]), nu)
-    covariance[np.diag_indices_from(covariance)] += noise_var * relative_var
-    try:
-        lower = cholesky(covariance, lower=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        return -np.inf
-    white = solve_triangular(lower, np.column_stack([basis, z]), lower=True, check_finite=False)
-    r = basis.shape[1]
-    orthogonal, triangle = np.linalg.qr(white[:, :r])
-    rest = white[:, r:] - orthogonal @ (orthogonal.T @ white[:, r:])
-    log_det = np.log(np.diag(lower)).sum() + np.log(np.abs(np.diag(triangle))).sum()
-    return -float((white.shape[1] - r) * log_det + np.sum(rest**2) / 2)
-
-
 def restricted_precision(covariance: Array, basis: Array) -> tuple[Array, float]:
     """P and log|S| + log|B'S^-1 B|, for B with independent columns."""
     lower = cholesky(covariance, lower=True)
