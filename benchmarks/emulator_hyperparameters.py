@@ -1,4 +1,4 @@
-"""What a Gaussian-process emulator of few runs expects of its errors, with the likeliest hyperparameters and with drawn.
+"""What a Gaussian-process emulator of few runs expects of its errors: the likeliest hyperparameters beside drawn ones.
 
     python benchmarks/emulator_hyperparameters.py [--designs 8]
 
