@@ -3,7 +3,7 @@
 A simulator of two parameters is known from ten runs, a new design for each data set; the noise of the field data is so
 small that most of what is not known about theta is the emulator's error. Fewer than 25 of 30 for one of two parameters
 happen by chance in .7 % where each interval holds theta* with probability .95, and in 6 % with .92, which is what the
-quantiles of 64 functions leave of it where nothing else is uncertain. It was 26 and 29, and 10 and 14 without draws.
+quantiles of 64 functions leave of it where nothing else is uncertain. It is 30 and 30, and 10 and 14 without draws.
 """
 
 import numpy as np
