@@ -247,6 +247,25 @@ MUTATIONS = [
         ),
     ),
     *_of(
+        "emulators/gp_hyperparameters.py",
+        "emulators/test_gp_hyperparameters.py",
+        (
+            "hyperparameters of few runs without their prior",
+            "return of_means(values) - scatter / 2 + log_prior(values, runs.known)",
+            "return of_means(values) - scatter / 2",
+        ),
+        (
+            "noise of few runs that is drawn by its density alone",
+            "level = here + np.log1p(-rng.random())",
+            "level = here",
+        ),
+    ),
+    *_of(
+        "emulators/gp_draws.py",
+        "emulators/test_gp_hyperparameters.py",
+        ("draws of few runs with the likeliest hyperparameters", "fitted = fitted.redrawn(rng)", "rng.random()"),
+    ),
+    *_of(
         "emulators/gp.py",
         "emulators/test_kriging.py",
         (
