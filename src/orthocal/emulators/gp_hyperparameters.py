@@ -5,7 +5,7 @@ priors, the targets of c components have the restricted likelihood that ``regres
 runs tell v within factors. The likeliest ones then are those of a smoother function than the simulator as often as
 not, and what is expected of the errors beside them is too little; so draws of an emulator have draws of v. Their prior
 is flat within the bounds of the search, but on one side: a simulator is seldom rougher than TYPICAL_LENGTH, and little
-of it is noise. With ten runs of two parameters posterior sds were four times the errors without; from thirty runs on
+of it is noise. With ten runs of two parameters posterior sds are twice as large without; from thirty runs of five on
 these say it themselves.
 """
 
