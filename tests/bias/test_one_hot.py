@@ -7,7 +7,7 @@ import orthocal as oc
 from helpers import batch_means, generators, setting
 from orthocal.bias.base import ChainwiseSampler
 from orthocal.bias.one_hot import OneHotSampler, prepared, stored_sampler, widened
-from orthocal.problem.labels import LabelColumn, LabelColumns
+from orthocal.problem.data.labels import LabelColumn, LabelColumns
 from orthocal.regression.tree_kernels import CHILD, FREE, LEAF, PARENT, VARIABLE
 
 MACHINES = LabelColumns((LabelColumn(0, "machine", ("A", "B", "C", "D"), (0.0, 1.0, 2.0, 3.0)),))

@@ -5,7 +5,7 @@ from closed_form import matern
 
 import orthocal as oc
 from orthocal.bias.outcomes import OutcomesBias, OutcomesState, Residuals
-from orthocal.problem.noise import Noise
+from orthocal.problem.noise.noise import Noise
 
 
 class Middle:

@@ -56,7 +56,7 @@ def refused(run, message):
 
 
 def test_a_look_before_the_run(folder, orthocal, monkeypatch):
-    monkeypatch.setattr("orthocal.problem.first_look.CHEAP", 0.0)
+    monkeypatch.setattr("orthocal.problem.preflight.probe.CHEAP", 0.0)
     run = orthocal("run", "problem.toml", "--check", folder=folder)
     assert run.returncode == 0, run.stdout
     assert "cost: gp with 4 x 50 draws will call the simulator about" in run.stdout

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from orthocal import kernels
 from orthocal.errors import InputError, NonFiniteError
 from orthocal.kernels.base import Conditional, ThetaModel
-from orthocal.problem.parameters import Parameters
+from orthocal.problem.prior.parameters import Parameters
 from orthocal.testing import check_kernel
 
 # the laws of the costly ones are for the slow tests; the contract, and the exact tests, are for all

@@ -11,7 +11,7 @@ from helpers import batch_z, generators
 from orthocal.kernels import Laplace
 from orthocal.kernels.base import Conditional, ThetaModel
 from orthocal.kernels.truncated import Truncated
-from orthocal.problem.parameters import Parameters
+from orthocal.problem.prior.parameters import Parameters
 
 LIMIT = 4.5
 CHAINS = 4

@@ -5,7 +5,7 @@ from scipy import stats
 
 from orthocal.kernels.base import Conditional, ThetaModel
 from orthocal.kernels.memory import Centre, memory
-from orthocal.problem.parameters import Parameters
+from orthocal.problem.prior.parameters import Parameters
 
 N, CHAINS = 30, 3
 X = np.linspace(0, 1, N)[:, None]

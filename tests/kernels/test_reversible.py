@@ -12,7 +12,7 @@ from orthocal.kernels import HMC, slice
 from orthocal.kernels.base import Conditional, ThetaModel, ThetaState, accept
 from orthocal.kernels.hmc import HMCTuning, _reflected
 from orthocal.kernels.laplace import _log_kernel, _proposal, _standard
-from orthocal.problem.parameters import Parameters
+from orthocal.problem.prior.parameters import Parameters
 
 ROOT = np.array([[0.5, 0.0], [0.3, 0.4]])
 TUNING = HMCTuning(ROOT, 0.3)

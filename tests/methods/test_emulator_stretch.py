@@ -7,7 +7,7 @@ from scipy.stats import qmc
 
 import orthocal as oc
 from orthocal.methods.emulator_stretch import MOST, StretchedDraws
-from orthocal.problem.emulator import LeftOut
+from orthocal.problem.simulator.emulator import LeftOut
 from orthocal.regression.gaussian_process import correlation
 
 X = np.linspace(0, 1, 6)

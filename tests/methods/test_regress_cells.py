@@ -17,7 +17,7 @@ from orthocal.methods.gibbs import gibbs_draws
 from orthocal.methods.joint import _squares
 from orthocal.methods.regress import Linear
 from orthocal.methods.regress_cells import cells_draws
-from orthocal.problem.noise import NoiseSource
+from orthocal.problem.noise.noise import NoiseSource
 
 BART = oc.bias.BART(trees=20, cuts=20)
 

@@ -227,7 +227,7 @@ MUTATIONS = [
         ),
     ),
     *_of(
-        "problem/domain.py",
+        "problem/domain/domain.py",
         "problem/test_domain.py",
         (
             "cells of unequal sides",
@@ -238,7 +238,7 @@ MUTATIONS = [
         ("weights that sum to two to the d", "np.meshgrid(*[weights / 2] * d", "np.meshgrid(*[weights] * d"),
     ),
     *_of(
-        "problem/best_fit.py",
+        "problem/search/best_fit.py",
         "problem/test_merging.py",
         (
             "W with a missing cell struck out",
@@ -389,7 +389,7 @@ MUTATIONS = [
         ),
     ),
     *_of(
-        "problem/noise.py",
+        "problem/noise/noise.py",
         "problem/test_noise.py",
         (
             "a whitener of the covariance",
@@ -418,7 +418,7 @@ MUTATIONS = [
         ("every label counts as an input", "if skip < shares[v]:", "if skip < open_shares(tree, k, cuts, shares) / 6:"),
     ),
     *_of(
-        "problem/label_domain.py",
+        "problem/domain/labels.py",
         "problem/test_label_domain.py exact/test_categorical.py",
         ("volumes of all labels together", "own = self.labels.same(x, row)", "own = np.ones(len(x), dtype=bool)"),
         ("labels that weigh the same whatever is said", "if not given:", "if True:"),

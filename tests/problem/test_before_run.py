@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.problem import first_look
-from orthocal.problem import simulator as simulator_module
-from orthocal.problem.before_run import in_words
+from orthocal.problem.preflight import probe as first_look
+from orthocal.problem.preflight.preflight import in_words
+from orthocal.problem.simulator import simulator as simulator_module
 
 X = np.linspace(0.02, 1, 40)
 PRIORS = {"a": stats.norm(1, 2), "b": stats.uniform(0.1, 6), "c": stats.norm(0, 1)}

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 import orthocal as oc
 from orthocal.errors import InputError
-from orthocal.problem.parameters import Parameters
+from orthocal.problem.prior.parameters import Parameters
 
 X = np.linspace(0, 1, 25)
 Y = 0.8 + 0.9 * X + 0.1 * np.random.default_rng(0).standard_normal(25)

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from orthocal.errors import InputError
-from orthocal.problem.data import field_data, new_inputs
+from orthocal.problem.data.field_data import field_data, new_inputs
 
 NAMES = ("a", "b")
 

@@ -3,7 +3,7 @@ import pytest
 
 from orthocal import Box, Points
 from orthocal.errors import InputError
-from orthocal.problem.domain import LEGENDRE_NODES, SOBOL_NODES
+from orthocal.problem.domain.domain import LEGENDRE_NODES, SOBOL_NODES
 
 
 def mean_of_power(power, lower, upper):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from orthocal.errors import InputError
-from orthocal.problem.expression import parsed
+from orthocal.problem.prior.constraints import parsed
 
 NAMES = ("a", "b", "c")
 THETA = np.random.default_rng(0).normal(0, 2, (200, 3))

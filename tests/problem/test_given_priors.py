@@ -6,7 +6,7 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.errors import InputError
-from orthocal.problem.parameters import Parameters
+from orthocal.problem.prior.parameters import Parameters
 
 SAMPLE = np.random.default_rng(3).gamma(3.0, 1.0, 400)
 PAIRS = np.random.default_rng(4).multivariate_normal([1.0, -2.0], [[1.0, 0.6], [0.6, 2.0]], 300).T

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from orthocal.errors import InputError
-from orthocal.problem.parameters import Parameters
+from orthocal.problem.prior.parameters import Parameters
 
 MEAN, COV = np.array([10.0, -300.0]), np.array([[4.0, -90.0], [-90.0, 2500.0]])
 NORMAL = stats.multivariate_normal(MEAN, COV)

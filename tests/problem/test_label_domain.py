@@ -7,8 +7,8 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.errors import InputError
-from orthocal.problem.data import field_data
-from orthocal.problem.label_domain import MOST_COMBINATIONS, LabelDomain, domain_of
+from orthocal.problem.data.field_data import field_data
+from orthocal.problem.domain.labels import MOST_COMBINATIONS, LabelDomain, domain_of
 
 TABLE = pd.DataFrame({"machine": ["B", "A", "B", "A"], "t": [0.0, 1.0, 2.0, 3.0]})
 

@@ -9,8 +9,8 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.errors import InputError
-from orthocal.problem.data import chosen_groups, field_data, new_inputs
-from orthocal.problem.labels import LabelColumn, LabelColumns
+from orthocal.problem.data.field_data import chosen_groups, field_data, new_inputs
+from orthocal.problem.data.labels import LabelColumn, LabelColumns
 
 TABLE = pd.DataFrame({"t": [0.0, 1.0, 2.0, 3.0], "machine": ["B", "A", "B", "C"]})
 Y = np.arange(4.0)

@@ -10,8 +10,7 @@ import orthocal as oc
 from orthocal import Box
 from orthocal.arrays import repeated_rows, unique_rows
 from orthocal.errors import InputError
-from orthocal.problem.cells import cell_volumes
-from orthocal.problem.domain import MOST_COUNTED
+from orthocal.problem.domain.domain import MOST_COUNTED, cell_volumes
 
 MILLION = 1_000_000
 PRIORS = {"a": stats.norm(0, 3), "b": stats.uniform(0, 5)}

@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.stats import multivariate_normal
 
 import orthocal as oc
-from orthocal.problem.best_fit import row_weights
+from orthocal.problem.search.best_fit import row_weights
 
 POINTS = np.array([0.1, 0.4, 0.5, 0.9])
 

@@ -5,10 +5,10 @@ from scipy import stats
 from orthocal import Box, Points, Problem, Simulator, calibrate
 from orthocal.errors import NonFiniteError, SimulatorError
 from orthocal.examples import MODEL1, MODEL2
-from orthocal.problem.best_fit import Criterion
-from orthocal.problem.minima import find_minima
-from orthocal.problem.parameters import Parameters
-from orthocal.problem.simulator import BoundSimulator
+from orthocal.problem.prior.parameters import Parameters
+from orthocal.problem.search.best_fit import Criterion
+from orthocal.problem.search.minima import find_minima
+from orthocal.problem.simulator.simulator import BoundSimulator
 
 X = np.linspace(0.05, 1, 25)[:, None]
 WAVE = 0.1 * np.sin(30 * X)

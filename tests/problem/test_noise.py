@@ -4,10 +4,10 @@ from threadpoolctl import threadpool_limits
 
 from orthocal.errors import InputError
 from orthocal.examples import MODEL1
-from orthocal.problem.data import field_data
-from orthocal.problem.noise import Noise, known_noise, noise_from_errors, observed_precision
-from orthocal.problem.noise_estimate import estimated_noise, low_rank_correlation
-from orthocal.problem.noise_kinds import LowRankNoise
+from orthocal.problem.data.field_data import field_data
+from orthocal.problem.noise.estimate import estimated_noise, low_rank_correlation
+from orthocal.problem.noise.kinds import LowRankNoise
+from orthocal.problem.noise.noise import Noise, known_noise, noise_from_errors, observed_precision
 
 COV = np.array([[4.0, 1.2, -0.3], [1.2, 1.0, 0.1], [-0.3, 0.1, 0.25]])
 

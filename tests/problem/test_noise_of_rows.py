@@ -9,9 +9,9 @@ from threadpoolctl import threadpool_limits
 
 import orthocal as oc
 from orthocal.errors import InputError
-from orthocal.problem.data import field_data
-from orthocal.problem.noise_estimate import estimated_noise
-from orthocal.problem.varying_variance import GroupVariance, Scored, SmoothVariance, scored
+from orthocal.problem.data.field_data import field_data
+from orthocal.problem.noise.estimate import estimated_noise
+from orthocal.problem.noise.regression import GroupVariance, Scored, SmoothVariance, scored
 
 PRIOR = stats.norm(1, 1)
 

@@ -4,7 +4,7 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.errors import InputError
-from orthocal.problem.parameters import RESERVED_NAMES, Parameters, variable_name
+from orthocal.problem.prior.parameters import RESERVED_NAMES, Parameters, variable_name
 
 PRIORS = {
     "norm": stats.norm(-3, 0.7),

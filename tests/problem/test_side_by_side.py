@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from orthocal.errors import NonFiniteError
-from orthocal.problem.side_by_side import SideBySide
+from orthocal.problem.search.batched_search import SideBySide
 
 X = np.linspace(0, 1, 4)[:, None]
 

@@ -7,8 +7,8 @@ from scipy import stats
 
 from orthocal import Simulator
 from orthocal.errors import InputError, NonFiniteError, SimulatorError
-from orthocal.problem.parameters import Parameters
-from orthocal.problem.simulator import BoundSimulator
+from orthocal.problem.prior.parameters import Parameters
+from orthocal.problem.simulator.simulator import BoundSimulator
 
 X = np.linspace(0.1, 1.0, 7)[:, None]
 NORMAL = {"a": stats.norm(0, 2), "b": stats.norm(1, 0.5)}

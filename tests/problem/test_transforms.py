@@ -5,10 +5,10 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.errors import InputError, NonFiniteError
-from orthocal.problem.given_simulator import Simulator
-from orthocal.problem.parameters import Parameters
-from orthocal.problem.simulator import BoundSimulator
-from orthocal.problem.transforms import TRANSFORMS, Transforms, chosen_transforms
+from orthocal.problem.data.transforms import TRANSFORMS, Transforms, chosen_transforms
+from orthocal.problem.prior.parameters import Parameters
+from orthocal.problem.simulator.simulator import BoundSimulator
+from orthocal.problem.simulator.simulator_function import Simulator
 
 PRIORS = {"a": stats.norm(5, 3), "k": stats.norm(1, 1)}
 X = np.linspace(0.1, 2, 12)

@@ -174,7 +174,7 @@ def test_an_unknown_memory_of_theta_is_not_called_perfect():
 
 def test_a_best_fit_that_has_not_come_to_its_end_is_a_problem(monkeypatch):
     """A search with so few evaluations that no descent can finish."""
-    from orthocal.problem import minima
+    from orthocal.problem.search import minima
 
     def bent(x, t):
         return np.concatenate([30 * (t[1] - t[0] ** 2) * x[:10], 1 - t[0] * x[10:]])

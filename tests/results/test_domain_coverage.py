@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.stats import qmc
 
 import orthocal as oc
-from orthocal.problem.labels import LabelColumns
+from orthocal.problem.data.labels import LabelColumns
 from orthocal.results.coverage import Coverage, DomainCoverage, domain_findings
 from orthocal.results.figures import fit_figure
 

@@ -9,7 +9,7 @@ from scipy import stats
 import orthocal as oc
 from helpers import short
 from orthocal.examples import FIN, MODEL1, fin_truth
-from orthocal.problem.labels import LabelColumns
+from orthocal.problem.data.labels import LabelColumns
 from orthocal.results.residuals import FALSE_ALARM, misfits
 
 

@@ -7,7 +7,7 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.errors import InputError
-from orthocal.problem.parameters import Parameters
+from orthocal.problem.prior.parameters import Parameters
 
 PRIORS = {"g": stats.norm(5, 10), "b": stats.uniform(-1, 2), "c": stats.beta(2, 3)}
 

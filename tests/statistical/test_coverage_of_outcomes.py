@@ -10,7 +10,7 @@ import pytest
 import orthocal as oc
 from helpers import largest_error
 from orthocal.examples import MODEL1, TWO_OUTCOMES, TWO_OUTCOMES_PRECISION, TWO_OUTCOMES_SECOND
-from orthocal.problem.noise_estimate import estimated_noise
+from orthocal.problem.noise.estimate import estimated_noise
 
 DATA_SETS = 200
 THETA_STAR = {"identity": TWO_OUTCOMES.theta_star[0], "noise-precision": TWO_OUTCOMES_PRECISION}

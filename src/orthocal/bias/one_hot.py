@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import FileError
-from ..problem.labels import NO_LABELS, LabelColumns
+from ..problem.data.labels import NO_LABELS, LabelColumns
 from .base import SAMPLERS, BiasPrior, BiasSampler, Setting, StoredSampler, Traced, scales_noise
 
 

@@ -19,8 +19,8 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError
-from ..problem.labels import NO_LABELS, LabelColumns
-from ..problem.noise import Noise, NoiseSource
+from ..problem.data.labels import NO_LABELS, LabelColumns
+from ..problem.noise.noise import Noise, NoiseSource
 from ..regression.linear_part import Others
 from .base import BiasPrior, BiasSampler, GivenFunctions, Setting, Traced, scales_noise
 from .gp import GP, GPSampler

@@ -100,7 +100,7 @@ def _inputs(posterior: Posterior, table: TextTable) -> Array:
 
     from ..errors import InputError
     from ..files.columns import require_columns
-    from ..problem.data import new_inputs
+    from ..problem.data.field_data import new_inputs
 
     record = posterior.record
     if record.without_inputs:

@@ -19,7 +19,7 @@ from ..execution.checkpoint_file import Checkpoint
 from ..experiments import Experiments
 from ..machine.threads import one_blas_thread
 from ..methods import Method
-from ..problem.data import FieldData, Groups
+from ..problem.data.field_data import FieldData, Groups
 from ..problem.fingerprint import digest
 from ..problem.problem import Problem
 from ..progress import progress_shown

@@ -12,7 +12,7 @@ from ..arrays import BoolArray, IntArray
 from ..calibration import calibrate
 from ..errors import InputError, OrthocalError
 from ..methods import Method
-from ..problem.data import FieldData
+from ..problem.data.field_data import FieldData
 from ..problem.problem import Problem
 from ..progress import progress_bar
 from ..results.posterior import Posterior

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError, OrthocalError
-from ..problem.data import FieldData, Groups, chosen_groups
+from ..problem.data.field_data import FieldData, Groups, chosen_groups
 from ..problem.problem import Problem
 
 #: up to so many groups each is left out alone; more are put together in as many folds

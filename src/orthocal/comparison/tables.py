@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..arrays import IntArray
 from ..methods.base import KINDS, ListedMethod, Method
-from ..problem.data import Groups
+from ..problem.data.field_data import Groups
 from ..results.posterior import Posterior
 from ..results.scores import loo as psis_loo
 from ..results.scores import mean_and_error, score_table

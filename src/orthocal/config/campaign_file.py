@@ -15,7 +15,7 @@ from ..errors import ConfigError
 from ..execution.external import External
 from ..execution.fmu import FMU
 from ..execution.program import Program
-from ..problem.given_simulator import Simulator
+from ..problem.simulator.simulator_function import Simulator
 from ..runs.designs import design
 from ..sections import Names, Section, read_sections
 from .priors import names_of, priors_of

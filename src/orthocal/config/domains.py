@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import cast
 
 from ..errors import ConfigError
-from ..problem.domain import Box, Domain, Points
-from ..problem.label_domain import Labels
+from ..problem.domain.domain import Box, Domain, Points
+from ..problem.domain.labels import Labels
 from ..sections import Names
 from .tables import TableSection, columns_of, inputs_of, read_table
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import ConfigError
-from ..problem.noise_kinds import Along, CorrelatedNoise, GroupNoise, LowRankNoise, VaryingNoise
+from ..problem.noise.kinds import Along, CorrelatedNoise, GroupNoise, LowRankNoise, VaryingNoise
 from ..sections import Section
 from .priors import priors_of
 

@@ -9,9 +9,9 @@ import numpy as np
 from scipy import stats
 
 from ..errors import ConfigError, shortened
-from ..problem.given_priors import single_prior
-from ..problem.joint_prior import JointDistribution
-from ..problem.priors import Distribution
+from ..problem.prior.joint import JointDistribution
+from ..problem.prior.priors import Distribution
+from ..problem.prior.user_priors import single_prior
 
 #: parameter -> ``distribution`` and its arguments, as a file has them; "a, b" is the key of a joint prior
 Settings = Mapping[str, Mapping[str, Any]]

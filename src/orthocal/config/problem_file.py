@@ -24,8 +24,8 @@ from ..kernels import HMC, AdaptiveMetropolis, Kernel, Laplace, Slice
 from ..losses import Chosen, Huber
 from ..methods import KO, OGP, Joint, Method, NoBias, Projected, SGaSP, method_by_name
 from ..methods.base import MOST_KEPT
-from ..problem.given_simulator import Simulator
 from ..problem.problem import STARTS, Problem
+from ..problem.simulator.simulator_function import Simulator
 from ..runs.table import RunTable
 from ..sections import Names, Section, read_sections
 from .domains import DomainSection, domain_of

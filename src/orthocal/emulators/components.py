@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, IntArray, repeated_rows
 from ..errors import InputError, OrthocalWarning
-from ..problem.emulator import LeftOut
+from ..problem.simulator.emulator import LeftOut
 from ..runs.table import RunTable
 from .base import FittedRegressor, LearnsComponents, Range, Regressor
 from .emulator import Emulator

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import Array, BoolArray
 from ..errors import InputError
-from ..problem.transforms import Transforms
+from ..problem.data.transforms import Transforms
 from .components import ComponentEmulator
 from .gp import FittedGP
 

@@ -14,10 +14,10 @@ from scipy.special import ndtr
 
 from ..arrays import Array
 from ..errors import InputError
-from ..problem.domain import Box
-from ..problem.given_simulator import Simulator
-from ..problem.priors import Distribution
+from ..problem.domain.domain import Box
+from ..problem.prior.priors import Distribution
 from ..problem.problem import Problem
+from ..problem.simulator.simulator_function import Simulator
 from ..runs.table import RunTable
 from .exact import ExactPosterior, linear_posterior
 

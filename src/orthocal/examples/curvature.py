@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from ..arrays import Array
-from ..problem.domain import Box
+from ..problem.domain.domain import Box
 from .base import Example
 from .exact import real_process
 from .registry import listed

@@ -11,7 +11,7 @@ import xarray as xr
 from ..methods import Draws, Plan
 from ..methods.at_data import thinned
 from ..methods.joint import Joint
-from ..problem.parameters import Parameters
+from ..problem.prior.parameters import Parameters
 from ..problem.problem import Problem
 from ..results import record
 from ..results.labelled import labelled

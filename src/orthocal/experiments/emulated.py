@@ -16,9 +16,9 @@ from ..emulators import Emulator
 from ..methods.base import Plan
 from ..methods.emulator_draws import Emulated, EmulatorDraws, bound_as, emulator_numbers, with_simulator
 from ..methods.regress import Linear
-from ..problem.emulator import DrawLike, WithDraws, emulator_with_draws
 from ..problem.fingerprint import digest
 from ..problem.problem import Problem
+from ..problem.simulator.emulator import DrawLike, WithDraws, emulator_with_draws
 from .stacked import Cells, Stacked, StackedSimulator
 
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from ..arrays import Array, IntArray
 from ..errors import InputError
-from ..problem.parameters import Parameters
-from ..problem.priors import Block, Distribution
+from ..problem.prior.parameters import Parameters
+from ..problem.prior.priors import Block, Distribution
 from ..problem.problem import Problem
 from .before_run import LookedAt
 from .pooled import Pool, Pooled

@@ -12,8 +12,8 @@ from scipy import stats
 
 from ..arrays import Array
 from ..errors import InputError
-from ..problem.given_priors import single_prior
-from ..problem.priors import Distribution, SinglePrior
+from ..problem.prior.priors import Distribution, SinglePrior
+from ..problem.prior.user_priors import single_prior
 
 #: quantiles of the priors of mu and tau between which these are looked for
 ENDS = 1e-6, 1 - 1e-6

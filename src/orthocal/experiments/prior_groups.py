@@ -9,7 +9,7 @@ import xarray as xr
 from scipy.stats import norm
 
 from ..arrays import Array
-from ..problem.parameters import Parameters, variable_name
+from ..problem.prior.parameters import Parameters, variable_name
 from ..results.labelled import PRIOR_DRAWS, prior_generator, theta_dataset
 from .experiments import Experiments
 

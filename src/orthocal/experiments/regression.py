@@ -22,7 +22,7 @@ from ..methods.determined import Determined, determined_part
 from ..methods.fitted import fitted_bias, with_integrals
 from ..methods.gibbs import Gibbs, GibbsDraw, drawn_beta
 from ..methods.regress import RANK, Linear, Regressed, with_prior
-from ..problem.noise import NoiseSource
+from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
 from .arrow import arrow_draws
 from .experiments import Experiments

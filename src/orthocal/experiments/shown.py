@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..pages.notebook import Table, listed, shown_html
-from ..problem.parameters import Parameters
+from ..problem.html import prior_table
+from ..problem.prior.parameters import Parameters
 from ..problem.problem import Problem
-from ..problem.shown import prior_table
 
 
 class Shown:

@@ -17,13 +17,13 @@ import numpy as np
 
 from ..arrays import Array, IntArray, matrix_root
 from ..machine.threads import one_blas_thread
-from ..problem.best_fit import EMPTY_SHARES
-from ..problem.domain import Rule
-from ..problem.given_simulator import Simulator
-from ..problem.minima import Minimum, rough_minimum
-from ..problem.noise import observed_precision
-from ..problem.parameters import Parameters
+from ..problem.domain.domain import Rule
+from ..problem.noise.noise import observed_precision
+from ..problem.prior.parameters import Parameters
 from ..problem.problem import Problem
+from ..problem.search.best_fit import EMPTY_SHARES
+from ..problem.search.minima import Minimum, rough_minimum
+from ..problem.simulator.simulator_function import Simulator
 
 #: what a problem knows that does not depend on its best fit
 LASTING = ("_own_noise", "weight", "span", "rule", "volumes")

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arrays import Array, BoolArray
 from ..errors import InputError, NonFiniteError
-from ..problem.parameters import Parameters
+from ..problem.prior.parameters import Parameters
 
 Rngs = list[np.random.Generator]
 Tuned = TypeVar("Tuned")
@@ -154,7 +154,7 @@ class Kernel(Protocol):
         --------
         >>> import numpy as np, orthocal as oc
         >>> from orthocal.kernels.base import ThetaModel
-        >>> from orthocal.problem.parameters import Parameters
+        >>> from orthocal.problem.prior.parameters import Parameters
         >>> from scipy import stats
         >>> x = np.linspace(0, 1, 30)[:, None]
         >>> model = ThetaModel(
@@ -175,7 +175,7 @@ class Kernel(Protocol):
         --------
         >>> import numpy as np, orthocal as oc
         >>> from orthocal.kernels.base import ThetaModel
-        >>> from orthocal.problem.parameters import Parameters
+        >>> from orthocal.problem.prior.parameters import Parameters
         >>> from scipy import stats
         >>> x = np.linspace(0, 1, 30)[:, None]
         >>> model = ThetaModel(
@@ -199,7 +199,7 @@ class Kernel(Protocol):
         --------
         >>> import numpy as np, orthocal as oc
         >>> from orthocal.kernels.base import Conditional, ThetaModel
-        >>> from orthocal.problem.parameters import Parameters
+        >>> from orthocal.problem.prior.parameters import Parameters
         >>> from scipy import stats
         >>> x = np.linspace(0, 1, 30)[:, None]
         >>> model = ThetaModel(

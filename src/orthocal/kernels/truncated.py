@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
 from ..arrays import Array, IntArray
-from ..problem.parameters import Parameters
+from ..problem.prior.parameters import Parameters
 from .base import Rngs
 
 

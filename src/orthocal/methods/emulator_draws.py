@@ -32,9 +32,9 @@ import numpy as np
 from ..arrays import Array, IntArray
 from ..errors import InputError
 from ..execution.keeping import kept_by
-from ..problem.emulator import DrawLike, WithDraws, emulator_with_draws
 from ..problem.problem import Problem
-from ..problem.simulator import BoundSimulator
+from ..problem.simulator.emulator import DrawLike, WithDraws, emulator_with_draws
+from ..problem.simulator.simulator import BoundSimulator
 from ..progress import progress_bar
 from .base import Plan
 from .closest import Closest

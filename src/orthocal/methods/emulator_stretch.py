@@ -19,8 +19,8 @@ from typing import overload
 import numpy as np
 
 from ..arrays import Array
-from ..problem.emulator import DrawLike, WithLeftOut
 from ..problem.problem import Problem
+from ..problem.simulator.emulator import DrawLike, WithLeftOut
 
 #: runs that tell it, which makes it uncertain by a tenth, and the largest that is believed
 NEAREST, MOST = 60, 5.0

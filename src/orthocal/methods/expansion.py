@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import NonFiniteError
-from ..problem.parameters import Parameters
+from ..problem.prior.parameters import Parameters
 
 #: half the width of the differences, in sds of theta: wide enough to see over rounding, narrow enough to be local
 REACH = 1.0

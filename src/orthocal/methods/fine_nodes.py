@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..bias.base import BiasSampler, Gridded
-from ..problem.domain import Box
+from ..problem.domain.domain import Box
 from ..problem.fine_rule import FineRule, SobolRule
 from ..problem.problem import Problem
 

@@ -13,7 +13,7 @@ from ..bias.base import SAMPLERS
 from ..bias.outcomes import OutcomesBias, OutcomesState
 from ..errors import IdentifiabilityError
 from ..kernels.warmup import Changing, run_chains
-from ..problem.noise import NoiseSource
+from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
 from ..regression.linear_part import Others
 from .base import Plan

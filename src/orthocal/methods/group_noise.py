@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import wishart
 
 from ..arrays import Array
-from ..problem.noise import Noise, NoiseSource
+from ..problem.noise.noise import Noise, NoiseSource
 from .noise_sample import NoiseSampler, Rngs, freedom
 
 

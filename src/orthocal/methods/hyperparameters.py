@@ -16,7 +16,7 @@ from ..bias import GP
 from ..bias.outcomes import SplitPoints, split_points
 from ..bias.sampled_gp import SampledGPSampler, log_evidence
 from ..errors import InputError
-from ..problem.noise import NoiseSource
+from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
 from ..regression.gaussian_process import Labelled
 from ..regression.random_walk import WalkTuning

@@ -23,7 +23,7 @@ from ..bias.base import ListedPrior
 from ..bias.joint_gp import JointGP
 from ..errors import InputError
 from ..losses import Chosen, chosen_loss
-from ..problem.noise import NoiseSource
+from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
 from ..projection import ProjectionKind
 from .at_data import AtData, at_data

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
-from ..problem.noise import Noise
+from ..problem.noise.noise import Noise
 
 #: a bias beside errors that leave a smaller share of their variance to an independent part would hardly move
 LEAST_SHARE = 1e-3

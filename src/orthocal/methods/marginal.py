@@ -20,7 +20,7 @@ from ..kernels import Kernel
 from ..kernels.base import Conditional, ThetaModel, at_middle, dispersed_starts
 from ..kernels.laplace import LaplaceTuning, inner_steps, linearised
 from ..kernels.warmup import Changing, run_chains
-from ..problem.noise import NoiseSource
+from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
 from .base import Draws, Plan, RunNotes
 from .fitted import fitted_bias

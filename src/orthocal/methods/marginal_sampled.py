@@ -18,7 +18,7 @@ from ..kernels import Kernel
 from ..kernels.base import Conditional, StepInfo, ThetaModel, ThetaState, dispersed_starts
 from ..kernels.laplace import LaplaceTuning, inner_steps, with_precision
 from ..kernels.warmup import Changing, run_chains
-from ..problem.noise import NoiseSource
+from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
 from .base import Draws, Plan, RunNotes
 from .group_noise import noise_sampler

@@ -12,7 +12,7 @@ from scipy.stats import wishart
 
 from ..arrays import Array
 from ..errors import InputError
-from ..problem.noise import Noise, observed_precision
+from ..problem.noise.noise import Noise, observed_precision
 
 Rngs = list[np.random.Generator]
 

@@ -11,7 +11,7 @@ from ..arrays import Array, BoolArray
 from ..bias import GP
 from ..bias.outcomes import OutcomesBias, OutcomesState
 from ..errors import InputError
-from ..problem.noise import NoiseSource
+from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
 from ..progress import progress_bar
 from .base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed

@@ -20,7 +20,7 @@ from ..kernels.base import Conditional, ThetaModel, ThetaState, at_middle, dispe
 from ..kernels.laplace import LaplaceTuning
 from ..kernels.memory import Centre, memory
 from ..kernels.warmup import Changing, run_chains
-from ..problem.noise import NoiseSource
+from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
 from ..projection import Projection, ProjectionKind, finite_projection, functional_projection
 from .base import CLOSEST, Draws, ListedMethod, Plan, RunNotes, listed_with_priors

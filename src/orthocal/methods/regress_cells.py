@@ -20,7 +20,7 @@ from ..arrays import Array, IntArray, summed
 from ..bias.base import BiasSampler, Gridded
 from ..bias.outcomes import OutcomesBias
 from ..kernels.warmup import Changing, run_chains
-from ..problem.noise import NoiseSource
+from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
 from .base import Plan
 from .covariance import stacked_records

@@ -18,7 +18,7 @@ from ..bias.base import BiasSampler, Setting
 from ..bias.gp import Scales
 from ..bias.large_gp import MarkovGP, refined
 from ..errors import IdentifiabilityError, InputError
-from ..problem.noise import NoiseSource
+from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
 from ..progress import announced
 from .base import Plan

@@ -10,13 +10,12 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array, as_columns, as_floats, checked_names, is_positive_definite, is_symmetric
 from ..errors import InputError
-from .correlated_noise import PartlyGiven, given_noise
-from .data import FieldData
-from .domain import Box
-from .emulator import EmulatorLike
-from .noise import Noise, known_noise, noise_from_errors
-from .noise_kinds import AskedNoise, CorrelatedNoise, GroupNoise, is_sampled
-from .parameters import Parameters
+from .data.field_data import FieldData
+from .domain.domain import Box
+from .noise.kinds import AskedNoise, CorrelatedNoise, GroupNoise, PartlyGiven, given_noise, is_sampled
+from .noise.noise import Noise, known_noise, noise_from_errors
+from .prior.parameters import Parameters
+from .simulator.emulator import EmulatorLike
 
 
 def checked_noise(

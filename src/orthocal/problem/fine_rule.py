@@ -17,7 +17,7 @@ from numpy.polynomial.legendre import leggauss, legvander
 
 from ..arrays import Array
 from ..errors import InputError
-from .domain import Box
+from .domain.domain import Box
 
 
 @dataclass(frozen=True)

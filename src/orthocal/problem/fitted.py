@@ -8,10 +8,10 @@ import numpy as np
 
 from ..arrays import Array
 from ..machine.threads import one_blas_thread
-from .best_fit import Criterion, row_weights
 from .input_errors import InputErrors, added_noise, input_errors
-from .minima import Minimum, find_minima, least_squares_minima
-from .noise import Noise
+from .noise.noise import Noise
+from .search.best_fit import Criterion, row_weights
+from .search.minima import Minimum, find_minima, least_squares_minima
 from .stated import Stated
 
 

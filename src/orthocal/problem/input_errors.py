@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array, as_floats
 from ..errors import InputError, SimulatorError
-from .data import FieldData
-from .emulator import EmulatorLike
-from .noise import Noise, NoiseSource
-from .simulator import BoundSimulator
+from .data.field_data import FieldData
+from .noise.noise import Noise, NoiseSource
+from .simulator.emulator import EmulatorLike
+from .simulator.simulator import BoundSimulator
 
 #: differences reach no further than this share of the domain, so that two of them fit on one side of any point
 LONGEST = 0.25

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Protocol
 
 from ..arrays import Array
-from .best_fit import Criterion
-from .data import FieldData
-from .domain import Domain, Rule
-from .minima import Minimum
-from .noise import Noise
-from .parameters import Parameters
-from .simulator import BoundSimulator
+from .data.field_data import FieldData
+from .domain.domain import Domain, Rule
+from .noise.noise import Noise
+from .prior.parameters import Parameters
+from .search.best_fit import Criterion
+from .search.minima import Minimum
+from .simulator.simulator import BoundSimulator
 
 
 class Known(Protocol):

@@ -8,10 +8,9 @@ import numpy as np
 
 from ..arrays import Array
 from ..projection import Sensitivity, gram_matrix, sensitivity
-from .domain import Rule
+from .domain.domain import Rule, rule_error
 from .fitted import Fitted
-from .gradient_check import gradient_error
-from .rule_error import rule_error
+from .simulator.simulator import gradient_error
 
 
 class Linearised(Fitted):

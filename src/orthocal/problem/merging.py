@@ -17,8 +17,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from ..arrays import Array, Repeats, repeated_rows
-from .data import FieldData
-from .noise import Noise, NoiseSource, observed_precision
+from .data.field_data import FieldData
+from .noise.noise import Noise, NoiseSource, observed_precision
 
 P = TypeVar("P")
 

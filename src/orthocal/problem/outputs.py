@@ -23,10 +23,10 @@ from ..arrays import Array, BoolArray, Names, as_floats, checked_names
 from ..errors import InputError, SimulatorError
 from ..execution.calls import Elsewhere, Endable
 from ..execution.external import ByName
-from .domain import Domain, Points
-from .emulator import EmulatorLike, check_columns
-from .given_simulator import Function, NamedGradient, Simulator, WithGradient, WithStep
-from .noise import Noise, NoiseSource, known_noise
+from .domain.domain import Domain, Points
+from .noise.noise import Noise, NoiseSource, known_noise
+from .simulator.emulator import EmulatorLike, check_columns
+from .simulator.simulator_function import Function, NamedGradient, Simulator, WithGradient, WithStep
 
 #: f(theta), for outputs without inputs
 OutputFunction: TypeAlias = Callable[[Array], Any]

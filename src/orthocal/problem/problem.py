@@ -12,25 +12,25 @@ from ..errors import IdentifiabilityError, InputError
 from ..findings import Findings
 from ..machine.threads import one_blas_thread
 from .arguments import check_emulator, checked_noise, checked_starts, checked_units, checked_weight, transformed_errors
-from .before_run import before_run
-from .data import Groups, field_data
-from .domain import Domain
-from .emulator import check_columns
-from .expected import Planned
-from .given_simulator import Function
+from .data.field_data import Groups, field_data
+from .data.labels import Categorical, LabelColumns
+from .data.transforms import Chosen
+from .domain.domain import Domain
+from .domain.labels import Labels, domain_of
+from .html import problem_html
 from .input_errors import checked_x_err
-from .label_domain import Labels, domain_of
-from .labels import Categorical, LabelColumns
 from .linearised import Linearised
 from .merging import Merged, merged_rows, without_rows
-from .noise import Noise
-from .noise_kinds import AskedNoise
+from .noise.kinds import AskedNoise
+from .noise.noise import Noise
 from .outputs import NO_INPUT, OutputFunction, outputs_alone
-from .parameters import Parameters, Priors
-from .parts import outcome_of, subset_of
-from .shown import problem_html
-from .simulator import BoundSimulator
-from .transforms import Chosen
+from .preflight.cost import Planned
+from .preflight.preflight import before_run
+from .prior.parameters import Parameters, Priors
+from .simulator.emulator import check_columns
+from .simulator.simulator import BoundSimulator
+from .simulator.simulator_function import Function
+from .subsets import outcome_of, subset_of
 
 #: starts of the search for theta_tilde
 STARTS = 32

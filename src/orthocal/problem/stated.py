@@ -7,15 +7,14 @@ from functools import cached_property
 import numpy as np
 
 from ..arrays import Array
-from .correlated_noise import PartlyGiven
-from .data import FieldData
-from .domain import Domain, Rule
-from .emulator import EmulatorLike
-from .noise import Noise
-from .noise_estimate import found_noise
-from .noise_kinds import AskedNoise
-from .parameters import Parameters
-from .simulator import BoundSimulator
+from .data.field_data import FieldData
+from .domain.domain import Domain, Rule
+from .noise.estimate import found_noise
+from .noise.kinds import AskedNoise, PartlyGiven
+from .noise.noise import Noise
+from .prior.parameters import Parameters
+from .simulator.emulator import EmulatorLike
+from .simulator.simulator import BoundSimulator
 
 
 class Stated:

@@ -9,7 +9,7 @@ import numpy as np
 from ..findings import Finding, Findings, Level
 from ..methods.base import KINDS
 from ..pages.tables import counted
-from ..problem.noise import NoiseSource
+from ..problem.noise.noise import NoiseSource
 from ..projection import ProjectionKind
 from .bias_findings import bias_findings
 from .bias_size import bias_integrals

@@ -10,8 +10,8 @@ import numpy as np
 from ..arrays import Array, IntArray
 from ..errors import InputError
 from ..methods.emulator_draws import EmulatorDraws, Shifts, stretched_draws
-from ..problem.emulator import emulator_with_draws
-from ..problem.simulator import BoundSimulator
+from ..problem.simulator.emulator import emulator_with_draws
+from ..problem.simulator.simulator import BoundSimulator
 from .record import Record
 
 #: how far the emulator's draws may be from those of the run, in noise sds: another machine rounds otherwise

@@ -11,8 +11,8 @@ from ..emulators.error_reduction import runs_to_halve
 from ..errors import InputError
 from ..methods import Draws, Method
 from ..methods.base import ListedMethod
-from ..problem.emulator import emulator_with_draws
 from ..problem.problem import Problem
+from ..problem.simulator.emulator import emulator_with_draws
 from .emulator_share import emulator_share
 
 #: draws of an emulator where none are asked for

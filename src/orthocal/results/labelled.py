@@ -12,7 +12,7 @@ from ..arrays import Array, IntArray
 from ..methods.at_data import STATISTICS
 from ..methods.base import KINDS, Draws
 from ..methods.group_noise import noise_prior_draws
-from ..problem.parameters import KEPT, STORED_BESIDE, Parameters, variable_name
+from ..problem.prior.parameters import KEPT, STORED_BESIDE, Parameters, variable_name
 from ..problem.problem import Problem
 
 #: quantiles of each prior that are kept for plots, and draws of it

@@ -10,8 +10,8 @@ import xarray as xr
 from ..arrays import Array, BoolArray
 from ..errors import InputError
 from ..methods.base import KINDS
-from ..problem.row_correlation import joint_precision
-from ..problem.transforms import Transforms
+from ..problem.data.transforms import Transforms
+from ..problem.noise.row_correlation import joint_precision
 from .record import Record
 
 #: more numbers than this are not kept with the draws unless they are asked for

@@ -11,9 +11,9 @@ import xarray as xr
 
 from ..bias.base import BiasPrior
 from ..errors import InputError
-from ..problem.given_simulator import Function
 from ..problem.outputs import OutputFunction, called_without_x
-from ..problem.simulator import BoundSimulator
+from ..problem.simulator.simulator import BoundSimulator
+from ..problem.simulator.simulator_function import Function
 from . import store
 from .posterior import Posterior
 from .record import Record

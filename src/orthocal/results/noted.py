@@ -7,8 +7,8 @@ import numpy as np
 from ..arrays import Array
 from ..errors import OrthocalError
 from ..methods import Draws
-from ..problem.emulator import Described
 from ..problem.problem import Problem
+from ..problem.simulator.emulator import Described
 from ..projection import ProjectionKind
 from .curvature import curvature_factors
 from .emulator_notes import emulator_spread, halving_runs

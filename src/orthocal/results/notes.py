@@ -10,9 +10,9 @@ from typing import Any
 from ..execution.clock import Spent
 from ..findings import Finding
 from ..methods.base import RunNotes
-from ..problem.noise import NoiseSource
-from ..problem.row_correlation import NoiseKernel
-from ..problem.simulator import GradientKind
+from ..problem.noise.noise import NoiseSource
+from ..problem.noise.row_correlation import NoiseKernel
+from ..problem.simulator.simulator import GradientKind
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ..problem.parameters import KEPT
+from ..problem.prior.parameters import KEPT
 from . import record
 from .labelled import PLACES, observed_dataset
 

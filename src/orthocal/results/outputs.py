@@ -11,7 +11,7 @@ from scipy.stats import norm
 from ..arrays import Array
 from ..findings import Finding, Level
 from ..pages.tables import with_error
-from ..problem.noise import NoiseSource
+from ..problem.noise.noise import NoiseSource
 from .curves import central_band
 from .record import Record
 

@@ -12,7 +12,7 @@ from ..bias.base import BiasPrior, BiasSampler
 from ..errors import InputError
 from ..findings import Findings
 from ..machine.threads import one_blas_thread
-from ..problem.simulator import BoundSimulator
+from ..problem.simulator.simulator import BoundSimulator
 from . import store
 from .check import findings
 from .likelihood import few_enough, likelihood_group, require_likelihood

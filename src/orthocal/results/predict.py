@@ -21,8 +21,8 @@ from ..bias.outcomes import OutcomesBias, Residuals, split_points, stand_ins
 from ..errors import FileError
 from ..methods.base import Drawn
 from ..methods.regress import regressed_on
-from ..problem.emulator_look import OverX
-from ..problem.simulator import BoundSimulator
+from ..problem.preflight.emulator import OverX
+from ..problem.simulator.simulator import BoundSimulator
 from ..projection import (
     Continuation,
     ProjectionKind,

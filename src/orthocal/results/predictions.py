@@ -16,9 +16,9 @@ from ..bias.base import BiasPrior, BiasSampler
 from ..errors import InputError, OrthocalWarning, SimulatorError
 from ..machine.threads import one_blas_thread
 from ..methods.distance import domain_squares
-from ..problem.data import new_inputs
-from ..problem.emulator import EmulatorLike
-from ..problem.simulator import BoundSimulator
+from ..problem.data.field_data import new_inputs
+from ..problem.simulator.emulator import EmulatorLike
+from ..problem.simulator.simulator import BoundSimulator
 from ..progress import progress_shown
 from .bias_size import size_table
 from .coverage import distances

@@ -19,8 +19,8 @@ import numpy as np
 from ..arrays import Array
 from ..errors import OrthocalError
 from ..findings import Finding
-from ..problem.best_fit import row_weights
 from ..problem.problem import Problem
+from ..problem.search.best_fit import row_weights
 from .notes import Notes
 from .record import Record
 

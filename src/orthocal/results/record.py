@@ -22,14 +22,14 @@ from scipy.spatial import cKDTree
 from ..arrays import Array, BoolArray, IntArray, unique_rows
 from ..errors import InputError
 from ..methods.base import Drawn, Draws, Method
-from ..problem.constraint import OPAQUE, Constraint
-from ..problem.data import Groups, row_groups
-from ..problem.labels import LabelColumns
-from ..problem.noise import Noise
-from ..problem.parameters import KEPT, Support
+from ..problem.data.field_data import Groups, row_groups
+from ..problem.data.labels import LabelColumns
+from ..problem.data.transforms import Transforms
+from ..problem.noise.noise import Noise
+from ..problem.noise.row_correlation import RowCorrelation
+from ..problem.prior.constraints import OPAQUE, Constraint
+from ..problem.prior.parameters import KEPT, Support
 from ..problem.problem import Problem
-from ..problem.row_correlation import RowCorrelation
-from ..problem.transforms import Transforms
 from ..projection import ProjectionKind
 from .labelled import observed_matrix
 from .notes import Notes

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..findings import Finding
-from ..problem.simulator import GradientKind
+from ..problem.simulator.simulator import GradientKind
 from .notes import Notes
 from .record import Record
 

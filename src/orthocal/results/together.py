@@ -15,7 +15,7 @@ from ..arrays import Array
 from ..errors import InputError
 from ..findings import Finding, Findings
 from ..machine.threads import one_blas_thread
-from ..problem.parameters import Parameters, variable_name
+from ..problem.prior.parameters import Parameters, variable_name
 from ..problem.problem import Problem
 from . import check, store
 from .bias_findings import bias_findings

@@ -22,7 +22,7 @@ from ..execution.processes import ProcessWorkers
 from ..execution.simulation import RunResult, RunTask, Simulation, chance_arguments
 from ..execution.work import Lost, Settled, Work, Workers
 from ..execution.workers import DaskWorkers, ExecutorWorkers, ThreadWorkers, cores
-from ..problem.given_simulator import Simulator
+from ..problem.simulator.simulator_function import Simulator
 from ..progress import progress_bar, progress_shown
 from .identity import simulator_identity
 from .store import Plan, RunStore, Status

@@ -11,8 +11,8 @@ from scipy.stats import qmc
 
 from ..arrays import Array, as_floats
 from ..errors import InputError
-from ..problem.parameters import Parameters, Priors
-from ..problem.priors import SinglePrior
+from ..problem.prior.parameters import Parameters, Priors
+from ..problem.prior.priors import SinglePrior
 from ..problem.problem import Problem
 
 #: share of an unbounded prior that a design covers, in the middle

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..problem.given_simulator import Simulator
+from ..problem.simulator.simulator_function import Simulator
 
 
 class Identity(NamedTuple):

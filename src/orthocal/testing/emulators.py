@@ -14,7 +14,7 @@ from ..emulators import Emulator, Regressor, emulate
 from ..emulators.foreign import FitPredict
 from ..errors import InputError
 from ..problem import Box, Problem
-from ..problem.emulator import EmulatorLike, emulator_with_draws
+from ..problem.simulator.emulator import EmulatorLike, emulator_with_draws
 from ..runs.table import RunTable
 from .base import require
 
@@ -34,7 +34,7 @@ Given: TypeAlias = str | Regressor | FitPredict | Callable[[RunTable], EmulatorL
 
 
 def check_emulator(emulator: Given, runs: int = 32, seed: int = 0) -> list[str]:
-    """Check that an emulator keeps the contract of ``orthocal.problem.emulator``; the clauses that were checked.
+    """Check that an emulator keeps the contract of ``orthocal.problem.simulator.emulator``; the clauses that were checked.
 
     Parameters
     ----------

@@ -16,8 +16,8 @@ from scipy import stats
 from ..arrays import Array
 from ..kernels import Kernel
 from ..kernels.base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState
-from ..problem.parameters import Parameters
-from ..problem.priors import Distribution
+from ..problem.prior.parameters import Parameters
+from ..problem.prior.priors import Distribution
 from .base import require
 
 #: a true kernel fails one of the three clauses on distributions with this probability, for the seeds at hand

@@ -18,7 +18,7 @@ from ..calibration import calibrate
 from ..errors import OrthocalError
 from ..methods import Draws, Method, Plan
 from ..problem import Box, Problem
-from ..problem.priors import Distribution
+from ..problem.prior.priors import Distribution
 from ..results import Posterior
 from .base import ContractError, require
 

@@ -1,0 +1,1 @@
+"""Where the simulator is judged: boxes, points and labels, with nodes and weights."""

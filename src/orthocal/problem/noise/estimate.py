@@ -1,0 +1,294 @@
+"""The noise covariance, estimated from the field data alone.
+
+Each outcome is regressed on x by a Gaussian process with a linear trend, which gives its variance by restricted
+likelihood. The correlations are those of what the regressions leave, M_k y_k: an admissible matrix, whatever the data
+are. Each is known to about (1 - r^2) / sqrt(tr(M_k' M_l)), and they are drawn towards zero by as much as their errors
+make up of them (Schaefer and Strimmer 2005): few data leave little of a correlation that they cannot tell from none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...arrays import Array, IntArray, unique_rows
+from ...errors import InputError
+from ...findings import Finding
+from ...machine.threads import one_blas_thread
+from ...progress import progress_bar
+from ...regression.line_correlation import LineFit, Values, fitted_line, spacing
+from ..data.field_data import FieldData, chosen_groups
+from .kinds import (
+    AskedNoise,
+    GroupNoise,
+    Line,
+    LowRankNoise,
+    PartlyGiven,
+    VaryingNoise,
+    is_sampled,
+    line_of,
+    with_correlation,
+)
+from .noise import Noise, NoiseSource, made_definite
+from .regression import (
+    MOST_OUTLIERS,
+    GroupVariance,
+    Outlier,
+    PureError,
+    Regression,
+    SmoothVariance,
+    VarianceModel,
+    regression,
+    trend_of,
+)
+
+#: outliers that are named one by one
+NAMED = 5
+#: an estimate with fewer degrees of freedom is hardly known
+FEW_FREEDOM = 8.0
+#: replicates as uneven as this in one of a thousand data sets whose variance is even
+UNEVEN = 0.001
+
+
+def remarks(data: FieldData, k: int, found: Regression) -> Iterator[Finding]:
+    """Findings about outcome k."""
+    name = data.outcome_names[k]
+    if found.outliers:
+        yield _outliers(data, name, found.outliers)
+    if found.pure is not None:
+        yield from _replicates(name, found, found.pure)
+    if found.freedom < FEW_FREEDOM:
+        message = f"the estimate of {name} has {found.freedom:.1f} degrees of freedom only"
+        yield Finding("note", "noise", message, 'give noise_cov, or take noise_cov="sample", which knows how little')
+
+
+def _outliers(data: FieldData, name: str, outliers: tuple[Outlier, ...]) -> Finding:
+    def place(one: Outlier) -> str:
+        at = ", ".join(data.labels.described(data.input_names, data.x[one.row]))
+        return f"row {one.row} ({at}) by {one.distance:.1f} sds"
+
+    far = sorted(outliers, key=lambda one: -one.distance)
+    shown = "; ".join(place(one) for one in far[:NAMED])
+    more = f"; and {len(far) - NAMED} more" if len(far) > NAMED else ""
+    message = f"{name} is far from what the other data predict in {shown}{more}"
+    if len(far) >= max(2, int(MOST_OUTLIERS * data.observed[:, data.outcome_names.index(name)].sum())):
+        advice = "so many are noise with heavy tails, or noise that varies: give y_err, or noise_cov=oc.VaryingNoise()"
+        return Finding("problem", "outliers", message, advice)
+    advice = "check it, and set y to NaN if it is wrong; an estimate of the noise gives it a variance of its own"
+    return Finding("note", "outliers", message, advice)
+
+
+def _replicates(name: str, found: Regression, pure: PureError) -> Iterator[Finding]:
+    if pure.used:
+        message = (
+            f"replicates of {name} scatter {pure.ratio:.2g} times as much (sd) as a smooth curve through all data "
+            f"leaves: their own scatter is taken ({pure.freedom} degrees of freedom)"
+        )
+        advice = "repeated rows may share an error, or the real process is rough: give noise_cov if you know better"
+        yield Finding("note", "replicates", message, advice)
+    if pure.unevenness is not None and pure.unevenness < UNEVEN:
+        p_value = f"p = {pure.unevenness:.1g}, Bartlett's and Levene's tests"
+        message = f"the scatter of {name} differs between replicated points ({p_value})"
+        advice = "give y_err, noise_cov=oc.VaryingNoise(), or oc.GroupNoise with a group for each kind of measurement"
+        yield Finding("problem", "replicates", message, advice)
+
+
+#: degrees of freedom between series at the same x from which on these say it alone
+LEAST_FREEDOM = 10
+#: rows of a likelihood: its cost is their number cubed
+MOST_ROWS = 400
+#: quantiles of the prior between which the length is looked for
+PRIOR_ENDS = 0.001, 0.999
+
+
+@one_blas_thread()
+def estimated_line_noise(data: FieldData, span: Array, given: PartlyGiven) -> Noise:
+    """The noise with what ``given`` leaves open, for one outcome."""
+    asked, own = given.asked, given.own
+    if data.q > 1:
+        raise InputError(
+            f"CorrelatedNoise of {data.q} outcomes is not estimated: give length, share, and sd (one an outcome) or "
+            "cov; or calibrate one outcome at a time"
+        )
+    line, seen = line_of(asked, data), np.flatnonzero(data.observed[:, 0])
+    rows = _window(line, seen)
+    step = spacing(line.position[rows], line.series[rows])
+    if not np.isfinite(step):
+        raise InputError(
+            "CorrelatedNoise: no series has two observations at different positions, so nothing says how their errors "
+            "go together: give length, share and sd, or groups with more rows"
+        )
+    values, replicated = _values(data, span, rows, own)
+    if asked.length is None and not replicated and asked.prior is None:
+        raise InputError(
+            "CorrelatedNoise(length=None): one series cannot tell correlated errors from a rough bias: give the "
+            "length, a prior of it, prior=stats.lognorm(0.5, scale=...) for instance, or series that were measured at "
+            "the same x, named in groups"
+        )
+    unit = 1.0 if own is not None else float(np.std(values.z)) or 1.0
+    known = None if own is None else (own.cov[0, 0] if own.by_point is None else 1.0)
+    scaled = values._replace(z=values.z / unit)
+    fit = fitted_line(
+        scaled,
+        line.position[rows],
+        line.series[rows],
+        scaled.fit(scaled.noise) if scaled.curved else None,
+        lengths=_lengths(asked.prior, step, float(np.ptp(line.position[rows]))),
+        length=asked.length,
+        share=asked.share,
+        noise_var=known,
+        nu=asked.smoothness,
+        log_prior=None if asked.prior is None else asked.prior.logpdf,
+    )
+    source, cov = NoiseSource.ESTIMATED, np.array([[fit.noise_var * unit**2]])
+    single = Noise(cov, data.observed, source) if own is None else replace(own, source=source)
+    remark = _remark(fit, replicated, single, asked.length is None)
+    return with_correlation(single, line, asked.smoothness, fit.length, fit.share, remarks=(remark,))
+
+
+def _window(line: Line, seen: IntArray) -> IntArray:
+    """The rows, or of many those that follow each other along the line."""
+    order = seen[np.lexsort((line.position[seen], line.series[seen]))]
+    start = max(0, (len(order) - MOST_ROWS) // 2)
+    return np.sort(order[start : start + MOST_ROWS])
+
+
+def _values(data: FieldData, span: Array, rows: IntArray, own: Noise | None) -> tuple[Values, bool]:
+    """Values with a mean at every x, where enough of them repeat; else with a smooth curve and a trend."""
+    x, z = data.x[rows], data.y[rows, 0] - data.y[rows, 0].mean()
+    relative = np.ones(len(rows)) if own is None or own.by_point is None else own.by_point[rows, 0, 0]
+    points, (place,) = unique_rows(x)
+    if len(rows) - len(points) >= LEAST_FREEDOM:
+        means = (place[:, None] == np.arange(len(points))).astype(float)
+        return Values(x, z, means, relative, span, curved=False), True
+    return Values(x, z, trend_of(x, data.labels), relative, span, labelled=data.labels.columns), False
+
+
+def _lengths(prior: Any, step: float, width: float) -> tuple[float, float]:
+    """Between what the length is looked for."""
+    low, high = (0.1 * step, 2 * width) if prior is None else (float(one) for one in prior.ppf(PRIOR_ENDS))
+    low = max(low, 1e-3 * step)
+    if not low < high < np.inf:
+        raise InputError("CorrelatedNoise(prior=) has no density at positive lengths: give stats.lognorm, for instance")
+    return low, high
+
+
+def _remark(fit: LineFit, replicated: bool, single: Noise, free: bool) -> Finding:
+    sd = float(np.sqrt(single.cov[0, 0]))
+    words = f"length {fit.length:.3g}, share {fit.share:.2f} of the variance, sd {sd:.3g}"
+    if replicated:
+        message = f"how its errors are correlated was estimated from how series at the same x differ: {words}"
+        return Finding("note", "correlated errors", message)
+    how = "with the prior of its length, " if free else ""
+    message = (
+        f"how its errors are correlated was estimated {how}from series without replicates: {words}. Correlated errors "
+        "and a rough bias cannot be told apart by these, so the sds of theta are as good as what was given about them"
+    )
+    return Finding(
+        "note", "correlated errors", message, "measure the series again at the same x, and name it in groups"
+    )
+
+
+#: with fewer degrees of freedom in common, two outcomes' noise is taken as uncorrelated
+LEAST_IN_COMMON = 8.0
+#: a factor model leaves each outcome at least this share of its variance for its own
+LEAST_OWN = 0.01
+
+
+@one_blas_thread()
+def found_noise(data: FieldData, span: Array, asked: AskedNoise | PartlyGiven | str) -> Noise:
+    """The noise as it was asked for: estimated, or sampled around the estimate."""
+    if isinstance(asked, PartlyGiven):
+        return estimated_line_noise(data, span, asked)
+    estimate = estimated_noise(data, span, None if isinstance(asked, str) else asked)
+    if not is_sampled(asked):
+        return estimate
+    if not isinstance(asked, GroupNoise):
+        # one covariance of all rows is sampled
+        return replace(estimate, source=NoiseSource.SAMPLED, by_point=None)
+    own = estimate.cov if estimate.by_point is None else estimate.by_point
+    by_point = np.broadcast_to(own, (data.n, data.q, data.q))
+    codes = chosen_groups(data, asked.groups).codes
+    return replace(estimate, source=NoiseSource.SAMPLED, by_point=by_point, groups=codes)
+
+
+def estimated_noise(data: FieldData, span: Array, asked: AskedNoise | None = None) -> Noise:
+    """The noise covariance: variances by restricted likelihood, covariances from what the regressions leave."""
+    if isinstance(asked, LowRankNoise) and asked.rank >= data.q:
+        raise InputError(f"LowRankNoise(rank={asked.rank}): the rank must be below the number of outcomes, {data.q}")
+    model = _variance_model(data, asked)
+    regressions = [regression(data, k, span, model) for k in progress_bar(range(data.q), "noise")]
+    sd = np.sqrt([one.noise_var for one in regressions])
+    # only pairs that are seen in different rows can make a matrix that is not one of correlations
+    correlation = made_definite(_correlation(regressions))
+    if isinstance(asked, LowRankNoise):
+        correlation = low_rank_correlation(correlation, asked.rank)
+    cov = correlation * np.outer(sd, sd)
+    factor = np.sqrt(np.column_stack([one.relative_var for one in regressions]))
+    return Noise(
+        cov,
+        data.observed,
+        NoiseSource.ESTIMATED,
+        None if (factor == 1).all() else factor[:, :, None] * cov * factor[:, None, :],
+        freedom=tuple(one.freedom for one in regressions),
+        remarks=tuple(remark for k, one in enumerate(regressions) for remark in remarks(data, k, one)),
+        smooth=isinstance(asked, VaryingNoise),
+    )
+
+
+def _variance_model(data: FieldData, asked: AskedNoise | None) -> VarianceModel | None:
+    """How the rows' variances differ, where that is asked for."""
+    if isinstance(asked, GroupNoise):
+        return GroupVariance(chosen_groups(data, asked.groups).codes)
+    if isinstance(asked, VaryingNoise):
+        numeric = data.labels.numeric(data.d)
+        return SmoothVariance(data.x[:, numeric] if asked.along == "x" else None)
+    return None
+
+
+def _correlation(regressions: list[Regression]) -> Array:
+    """The outcomes' correlations, drawn towards zero as far as they are not known."""
+    q = len(regressions)
+    found, variance = np.eye(q), np.zeros((q, q))
+    for k, one in enumerate(regressions):
+        for m, other in enumerate(regressions[:k]):
+            r, freedom = _in_common(one, other)
+            found[k, m] = found[m, k] = r
+            variance[k, m] = (1 - r**2) ** 2 / max(freedom, 1.0)
+    squares = np.sum(np.tril(found, -1) ** 2)
+    share = min(float(variance.sum() / squares), 1.0) if squares > 0 else 0.0
+    return np.asarray((1 - share) * found + share * np.eye(q))
+
+
+def _in_common(one: Regression, other: Regression) -> tuple[float, float]:
+    """The correlation of what two regressions leave in the rows where both are observed, and its degrees of freedom."""
+    _, first, second = np.intersect1d(one.rows, other.rows, assume_unique=True, return_indices=True)
+    freedom = float(np.sum(one.matrix[np.ix_(first, first)] * other.matrix[np.ix_(second, second)]))
+    if freedom < LEAST_IN_COMMON:
+        return 0.0, freedom
+    a, b = one.residual[first], other.residual[second]
+    size = np.linalg.norm(a) * np.linalg.norm(b)
+    return float(a @ b / size) if size > 0 else 0.0, freedom
+
+
+def low_rank_correlation(correlation: Array, rank: int, steps: int = 500) -> Array:
+    """The factor model D + L L' nearest to a correlation matrix in likelihood, by EM; its diagonal is one."""
+    q = len(correlation)
+    values, vectors = np.linalg.eigh(correlation)
+    loadings = vectors[:, q - rank :] * np.sqrt(np.maximum(values[q - rank :] - values[: q - rank].mean(), 0.01))
+    own = np.maximum(1 - np.sum(loadings**2, axis=1), LEAST_OWN)
+    for _ in range(steps):
+        # beta gives the factors' mean given the noise, (rank, q)
+        scaled = loadings / own[:, None]
+        beta = np.linalg.solve(np.eye(rank) + loadings.T @ scaled, scaled.T)
+        second = np.eye(rank) - beta @ loadings + beta @ correlation @ beta.T
+        loadings = np.linalg.solve(second, beta @ correlation).T
+        before, own = own, np.maximum(1 - np.einsum("qr,rq->q", loadings, beta @ correlation), LEAST_OWN)
+        if np.abs(own - before).max() < 1e-6:
+            break
+    model = np.diag(own) + loadings @ loadings.T
+    scale = np.sqrt(np.diag(model))
+    return np.asarray(model / np.outer(scale, scale))

@@ -1,0 +1,136 @@
+"""An emulator in the simulator's place, before a run: where its runs are, and how wrong it is beside the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from ...arrays import Array, BoolArray
+from ...findings import Finding, Level
+from ..known import Known
+from .probe import FirstLook
+
+#: shares of rows, or of the domain, without points of the runs nearby: a note, a problem (as after a run)
+X_LIMITS = 0.02, 0.1
+#: errors in noise sds: a note, a problem (as after a run)
+ERROR_LIMITS = 0.3, 1.0
+#: share of the prior without runs nearby that is worth a word
+PRIOR_SHARE = 0.2
+#: theta of the prior that are asked about
+ASKED = 512
+
+
+@runtime_checkable
+class OverX(Protocol):
+    """An emulator that knows at which x its runs are."""
+
+    def outside_x(self, x: Array) -> BoolArray:
+        """Which of x (m, d) have no points of the runs nearby."""
+
+
+class HeldOut(Protocol):
+    """How an emulator was chosen: its rms error at held-out runs, in units of each outcome, and of how many runs."""
+
+    rmse: Mapping[str, float]
+    held_out: int
+
+
+@runtime_checkable
+class Compared(Protocol):
+    """An emulator that may have been compared with others at held-out runs."""
+
+    choice: HeldOut | None
+
+
+def emulator_look(problem: Known, look: FirstLook) -> Iterator[Finding]:
+    """Findings, where there is an emulator."""
+    if problem.simulator.emulator is None:
+        return
+    yield from _over_theta(problem, look)
+    yield from _over_x(problem)
+    yield from _held_out(problem, look)
+    yield from _own_error(problem, look)
+
+
+def _over_theta(problem: Known, look: FirstLook) -> Iterator[Finding]:
+    outside = problem.simulator.outside
+    if outside is None:
+        return
+    if outside(look.theta[None])[0]:
+        place = problem.parameters.support.describe(look.theta, 4)
+        message = f"it has no runs near the best fit, {place}: it extrapolates there"
+        yield Finding("problem", "emulator", message, "add runs there (oc.next_runs), or restrict the priors")
+    share = float(np.mean(outside(problem.parameters.starts(ASKED))))
+    if share > PRIOR_SHARE:
+        message = f"{share:.0%} of the prior of theta has no runs nearby; if the posterior is there, it extrapolates"
+        yield Finding("note", "emulator", message, "restrict the priors to where runs are, or add runs")
+    elif not outside(look.theta[None])[0]:
+        yield Finding("fine", "emulator", f"it has runs near the best fit, and near {1 - share:.0%} of the prior")
+
+
+def _over_x(problem: Known) -> Iterator[Finding]:
+    emulator = problem.simulator.emulator
+    if problem.data.without_inputs:
+        return
+    if not isinstance(emulator, OverX):
+        message = "at which x its runs are is not known, and whether it extrapolates over x was not looked at"
+        yield Finding("note", "emulator", message)
+        return
+    rows = float(np.mean(emulator.outside_x(problem.data.x)))
+    domain = float(problem.rule.weights[np.asarray(emulator.outside_x(problem.rule.nodes))].sum())
+    if max(rows, domain) < X_LIMITS[0]:
+        yield Finding("fine", "emulator", "its runs have points x near all rows of the data and all of the domain")
+        return
+    message = (
+        f"its runs have no points x near {rows:.0%} of the rows of the data, and {domain:.0%} of the domain: it "
+        "extrapolates over x there"
+    )
+    advice = "run the simulator at points x that cover data and domain, or give the domain that the runs cover"
+    level: Level = "note" if max(rows, domain) < X_LIMITS[1] else "problem"
+    yield Finding(level, "emulator", message, advice)
+
+
+def _held_out(problem: Known, look: FirstLook) -> Iterator[Finding]:
+    emulator = problem.simulator.emulator
+    chosen = emulator.choice if isinstance(emulator, Compared) else None
+    if chosen is None:
+        message = "its error at held-out runs is not known: it was not compared with others"
+        yield Finding("note", "emulator", message, 'see oc.compare_emulators, or take emulator "auto"')
+        return
+    sds = np.sqrt(np.diag(problem._own_noise.cov))
+    # on the scale of the noise, where outcomes are transformed
+    slopes = np.sqrt(np.mean(problem.simulator.slope(problem.data.x, look.theta) ** 2, axis=0))
+    own = [chosen.rmse.get(name) for name in problem.data.outcome_names]
+    if any(one is None for one in own) and len(chosen.rmse) == len(own):
+        own = list(chosen.rmse.values())
+    each = [
+        f"{name} {error * slope / sd:.2g}"
+        for name, error, slope, sd in zip(problem.data.outcome_names, own, slopes, sds, strict=True)
+        if error is not None
+    ]
+    worst = max((e * s / sd for e, s, sd in zip(own, slopes, sds, strict=True) if e is not None), default=np.nan)
+    message = f"its rms error at {chosen.held_out} held-out runs, in noise standard deviations: {', '.join(each)}"
+    if worst < ERROR_LIMITS[0]:
+        yield Finding("fine", "emulator", message)
+    else:
+        advice = "add runs (oc.next_runs), nearer to the best fit; its error over all the runs may be larger than there"
+        yield Finding("note" if worst < ERROR_LIMITS[1] else "problem", "emulator", message, advice)
+
+
+def _own_error(problem: Known, look: FirstLook) -> Iterator[Finding]:
+    emulator = problem.simulator.emulator
+    if emulator is None or not emulator.has_variance:
+        message = "it does not know its own error, and neither will the posterior"
+        yield Finding("note", "emulator", message, 'take emulator "gp", which knows its own')
+        return
+    x = problem.data.x
+    shares = problem.simulator.slope(x, look.theta) ** 2 * emulator.variance(x, look.theta)
+    size = float(np.sqrt(np.mean(shares / np.diag(problem._own_noise.cov))))
+    message = f"its own standard deviation at the best fit is {size:.2g} of the noise's"
+    if size < ERROR_LIMITS[0]:
+        yield Finding("fine", "emulator", message)
+    else:
+        advice = "add runs there (oc.next_runs)"
+        yield Finding("note" if size < ERROR_LIMITS[1] else "problem", "emulator", message, advice)

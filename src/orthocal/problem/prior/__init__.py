@@ -1,0 +1,1 @@
+"""Priors of theta: independent and joint ones, the user's own, and constraints between parameters."""

@@ -1,0 +1,1 @@
+"""The search for theta_tilde and every other minimum of the loss."""
