@@ -27,7 +27,7 @@ from scipy.spatial.distance import cdist
 import orthocal as oc
 from history import record
 from large_trees import THETA, bias, problem, simulator, theta_star, waves
-from orthocal.methods import regress_functions
+from orthocal.methods.joint import regress_basis as regress_functions
 from orthocal.regression.gaussian_process import radial_correlation
 
 #: form, inputs, data

@@ -24,10 +24,10 @@ from .experiments.calibrated import alone, made
 from .experiments.draws import joint_method
 from .machine.threads import one_blas_thread
 from .methods import Method, Plan
-from .methods.at_data import thinned
 from .methods.base import MOST_KEPT as MOST_AT_DATA
-from .methods.merging import run_merged
-from .methods.outputs import method_for
+from .methods.bias_samplers import method_for
+from .methods.replicates import run_merged
+from .methods.stored_draws import thinned
 from .problem.fingerprint import fingerprint
 from .problem.problem import Problem
 from .progress import progress_shown

@@ -190,7 +190,7 @@ def test_a_bad_simulator_is_named_in_one_line(name, method, case):
 
 @pytest.mark.parametrize("name", ["ko", "ogp", "sgasp"])
 def test_too_many_cells_are_refused_with_advice(name, monkeypatch):
-    monkeypatch.setattr("orthocal.methods.marginal.MOST_CELLS", 29)
+    monkeypatch.setattr("orthocal.methods.rivals.marginal.MOST_CELLS", 29)
     with pytest.raises(InputError, match="use a projected method"):
         oc.calibrate(problem(), name, **RUN)
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.bias.gp import GP
-from orthocal.methods.fitted import fitted_bias
+from orthocal.methods.bias_samplers import fitted_bias
 
 SD, LENGTH, NOISE = 0.5, 0.3, 0.02
 RHO = {"machine": 0.6, "operator": 0.3}

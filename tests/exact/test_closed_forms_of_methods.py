@@ -117,7 +117,7 @@ def test_pcal_on_model_1(nu):
 def test_pcal_fits_every_draw(monkeypatch):
     """At every theta the gradient of the loss vanishes, also where the simulator is not linear."""
     from orthocal.examples import MODEL2
-    from orthocal.methods.pcal import closest
+    from orthocal.methods.rivals.pcal import closest
 
     x, y = MODEL2.simulate(np.random.default_rng(0))
     problem = MODEL2.problem(x, y)

@@ -155,7 +155,7 @@ def test_the_chain_of_any_prior_has_the_same_law(monkeypatch, exact):
 
 def test_beta_with_the_bias_integrated_out():
     """Against a dense inverse, for noise of three sizes."""
-    from orthocal.methods.bias_integrated import BiasIntegrated
+    from orthocal.methods.joint.gibbs import BiasIntegrated
 
     rng = np.random.default_rng(2)
     L, G, weight = rng.standard_normal((9, 14)), rng.standard_normal((9, 3)), rng.uniform(0.5, 2, 9)

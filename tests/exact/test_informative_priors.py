@@ -17,10 +17,10 @@ from test_projected_gp import Z_LIMIT, z_scores
 import orthocal as oc
 from orthocal.errors import IdentifiabilityError
 from orthocal.methods.base import Plan
-from orthocal.methods.fitted import fitted_bias
-from orthocal.methods.gibbs import gibbs_draws
-from orthocal.methods.joint import Joint
-from orthocal.methods.regress import Linear
+from orthocal.methods.bias_samplers import fitted_bias
+from orthocal.methods.joint.gibbs import gibbs_draws
+from orthocal.methods.joint.joint import Joint
+from orthocal.methods.joint.regress import Linear
 
 SD, LENGTH, NOISE_VAR = 0.6, 0.4, 0.04
 MEAN = np.array([0.5, 0.2, -0.4])

@@ -118,7 +118,7 @@ def test_as_many_inducing_points_as_data_have_the_law_of_the_process():
 @pytest.mark.slow
 def test_too_few_functions_would_be_seen(monkeypatch):
     """A negative control: a grid as coarse as the length-scale is off, and says that it is."""
-    monkeypatch.setattr("orthocal.methods.gp_functions.A_LENGTH", {1.5: 1.6})
+    monkeypatch.setattr("orthocal.methods.joint.regress_basis.A_LENGTH", {1.5: 1.6})
     x, y, noise_sd = data_set(1000, 2)
     nodes, weights = tensor(24, 2)
     problem = oc.Problem(

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import stats
 
 from orthocal.kernels.base import Conditional, ThetaModel
-from orthocal.kernels.memory import Centre, memory
+from orthocal.methods.projected import Centre, memory
 from orthocal.problem.prior.parameters import Parameters
 
 N, CHAINS = 30, 3

@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.stats import qmc
 
 import orthocal as oc
-from orthocal.methods.emulator_stretch import MOST, StretchedDraws
+from orthocal.methods.joint.emulator_draws import MOST, StretchedDraws
 from orthocal.problem.simulator.emulator import LeftOut
 from orthocal.regression.gaussian_process import correlation
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import optimize, stats
 
 import orthocal as oc
-from orthocal.methods.closest import closest
+from orthocal.methods.joint.closest import closest
 
 N = 200
 X = (np.arange(N) + 0.5) / N

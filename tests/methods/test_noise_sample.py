@@ -8,8 +8,7 @@ import pytest
 from scipy.stats import invgamma, kstest
 
 from helpers import generators
-from orthocal.methods.group_noise import noise_sampler
-from orthocal.methods.noise_sample import NoiseSampler
+from orthocal.methods.sampled_noise import NoiseSampler, noise_sampler
 from orthocal.problem.noise.noise import Noise, observed_precision
 
 COV = np.array([[4.0, 1.2, -0.3], [1.2, 1.0, 0.1], [-0.3, 0.1, 0.25]])

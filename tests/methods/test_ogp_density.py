@@ -7,8 +7,8 @@ from scipy import stats
 
 import orthocal as oc
 from helpers import batch_z
-from orthocal.methods.marginal import gaussian_bias
-from orthocal.methods.ogp import _Constraint
+from orthocal.methods.rivals.marginal import gaussian_bias
+from orthocal.methods.rivals.ogp import _Constraint
 
 SD, LENGTH, NOISE_VAR = 0.6, 0.3, 0.04
 

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import stats
 
 import orthocal as oc
-from orthocal.methods.pcal import closest
+from orthocal.methods.rivals.pcal import closest
 
 X = np.linspace(0, 1, 20)
 NORMAL = {"a": stats.norm(0, 10)}

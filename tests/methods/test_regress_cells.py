@@ -10,13 +10,14 @@ from scipy import stats
 
 import orthocal as oc
 from helpers import generators, with_holes
-from orthocal.methods import fine_nodes, regress_cells
+from orthocal.methods import fine_nodes
 from orthocal.methods.base import Plan
-from orthocal.methods.fitted import fitted_bias
-from orthocal.methods.gibbs import gibbs_draws
-from orthocal.methods.joint import _squares
-from orthocal.methods.regress import Linear
-from orthocal.methods.regress_cells import cells_draws
+from orthocal.methods.bias_samplers import fitted_bias
+from orthocal.methods.joint import regress_cells
+from orthocal.methods.joint.gibbs import gibbs_draws
+from orthocal.methods.joint.joint import _squares
+from orthocal.methods.joint.regress import Linear
+from orthocal.methods.joint.regress_cells import cells_draws
 from orthocal.problem.noise.noise import NoiseSource
 
 BART = oc.bias.BART(trees=20, cuts=20)

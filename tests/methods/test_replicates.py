@@ -7,7 +7,7 @@ from scipy import stats
 import orthocal as oc
 from helpers import generators, row_by_row
 from orthocal.bias.base import ChainwiseSampler
-from orthocal.methods.fitted import fitted_bias
+from orthocal.methods.bias_samplers import fitted_bias
 from orthocal.methods.hyperparameters import first_walk, hyper_outcomes
 
 COV = np.array([[0.01, 0.006], [0.006, 0.02]])

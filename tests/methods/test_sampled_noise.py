@@ -287,6 +287,6 @@ def test_what_cannot_be_sampled_together(monkeypatch):
     for method in HYPER.values():
         with pytest.raises(InputError, match="a sampled noise covariance couples them"):
             short(given, method, draws=4)
-    monkeypatch.setattr("orthocal.methods.marginal.MOST_SAMPLED", 15)
+    monkeypatch.setattr("orthocal.methods.rivals.marginal.MOST_SAMPLED", 15)
     with pytest.raises(InputError, match="at most 15"):
         short(given, "ko", draws=4)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from orthocal.methods.weights import pareto_smoothed
+from orthocal.methods.joint.weights import pareto_smoothed
 
 
 @pytest.mark.parametrize("draws", [1, 4, 20])

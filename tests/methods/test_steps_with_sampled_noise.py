@@ -7,9 +7,9 @@ from scipy import stats
 import orthocal as oc
 from helpers import generators
 from orthocal.methods.base import Plan
-from orthocal.methods.fitted import fitted_bias
-from orthocal.methods.noise_sample import NoiseSampler
+from orthocal.methods.bias_samplers import fitted_bias
 from orthocal.methods.projected import _functional, _Run
+from orthocal.methods.sampled_noise import NoiseSampler
 
 FACTORS = np.array([[[4.0, 0.0], [0.0, 4.0]], [[0.5, 0.3], [0.3, 2.0]]])
 

@@ -146,7 +146,7 @@ MUTATIONS = [
         ),
     ),
     *_of(
-        "methods/noise_sample.py",
+        "methods/sampled_noise.py",
         "methods/test_steps_with_sampled_noise.py methods/test_noise_sample.py",
         (
             "rows have the mean over chains",
@@ -162,7 +162,7 @@ MUTATIONS = [
         ),
     ),
     *_of(
-        "methods/ogp.py",
+        "methods/rivals/ogp.py",
         "methods/test_ogp_density.py",
         (
             "without the log determinants",
@@ -187,7 +187,7 @@ MUTATIONS = [
         ("lengths that count", 'A = np.einsum("mkl,cmlp->cmkp", self._weighted, gradient)', "A = gradient"),
     ),
     *_of(
-        "methods/pcal.py",
+        "methods/rivals/pcal.py",
         "methods/test_pcal_closest.py",
         (
             "the metric is the identity",

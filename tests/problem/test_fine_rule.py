@@ -9,7 +9,7 @@ from scipy.integrate import quad
 
 import orthocal as oc
 from orthocal.errors import InputError
-from orthocal.problem.fine_rule import FineRule, SobolRule
+from orthocal.methods.fine_nodes import FineRule, SobolRule
 
 
 def exact_of_steps(cuts, values, polynomial, low, high):

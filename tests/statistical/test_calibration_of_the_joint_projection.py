@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.methods import closest as projection
+from orthocal.methods.joint import closest as projection
 
 SETS, DRAWS, N, NOISE = 300, 99, 40, 0.3
 SD, LENGTH = 0.5, 0.3
@@ -86,7 +86,7 @@ def test_a_broken_projection_is_seen(monkeypatch):
         finally:
             problem.__dict__["rule"] = rule
 
-    monkeypatch.setattr("orthocal.methods.joint.closest", broken)
+    monkeypatch.setattr("orthocal.methods.joint.joint.closest", broken)
     assert p_values(ranks()).min() < 1e-4
 
 

@@ -27,7 +27,7 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.arrays import Array
-from orthocal.methods import fitted
+from orthocal.methods import bias_samplers as fitted
 
 THETA = np.array([1.0, 1.5])
 

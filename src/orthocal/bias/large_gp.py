@@ -1,7 +1,7 @@
 """Gaussian processes with many data: what a draw is, and how it is predicted, in each of their forms.
 
 A draw is a handful of numbers that does not grow with the data: states along one input, values on a grid, values at
-inducing points. ``methods/regress_large.py`` makes them.
+inducing points. ``methods/joint/regress_large.py`` makes them.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays import BoolArray
 from ..errors import InputError, OrthocalError
 from ..methods import Method
-from ..methods.outputs import method_for
+from ..methods.bias_samplers import method_for
 from ..problem.problem import Problem
 from ..results.posterior import Posterior
 from ..results.scores import CellScores, cell_scores

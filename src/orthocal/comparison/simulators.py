@@ -14,10 +14,10 @@ from ..calibration import check_lengths
 from ..errors import InputError
 from ..machine.threads import one_blas_thread
 from ..methods import Method, Plan
-from ..methods.closest import Closest
-from ..methods.joint import Joint
-from ..methods.outputs import method_for
-from ..methods.regress import Linear
+from ..methods.bias_samplers import method_for
+from ..methods.joint.closest import Closest
+from ..methods.joint.joint import Joint
+from ..methods.joint.regress import Linear
 from ..pages.notebook import shown_html
 from ..pages.tables import frame_table
 from ..problem.problem import Problem

@@ -23,7 +23,7 @@ from ..arrays import Array, IntArray
 from ..bias.base import BiasSampler
 from ..bias.outcomes import OutcomesBias
 from ..methods.base import Plan
-from ..methods.regress import Linear, Regressed, in_memory
+from ..methods.joint.regress import Linear, Regressed, in_memory
 from .parts import Part
 
 

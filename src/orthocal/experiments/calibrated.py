@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from ..methods import Draws, Plan
-from ..methods.at_data import thinned
-from ..methods.joint import Joint
+from ..methods.joint.joint import Joint
+from ..methods.stored_draws import thinned
 from ..problem.prior.parameters import Parameters
 from ..problem.problem import Problem
 from ..results import record

@@ -14,18 +14,17 @@ from ..arrays import Array, IntArray
 from ..bias import GP
 from ..errors import InputError
 from ..methods import Method, Plan
-from ..methods.at_data import AtData, at_data
 from ..methods.base import Drawn, Draws, RunNotes
-from ..methods.closest import Closest
-from ..methods.determined import outside_support, with_open_directions
-from ..methods.distance import domain_squares
-from ..methods.emulator_draws import EmulatorDraws
-from ..methods.emulator_projection import projected_on_draws
-from ..methods.group_noise import noise_sampler
-from ..methods.joint import Joint
-from ..methods.merging import spread_rows
-from ..methods.regress import Regressed
-from ..methods.weights import Weights, importance_weights
+from ..methods.joint.closest import Closest
+from ..methods.joint.emulator_draws import EmulatorDraws, projected_on_draws
+from ..methods.joint.identifiable import outside_support, with_open_directions
+from ..methods.joint.joint import Joint
+from ..methods.joint.objective import domain_squares
+from ..methods.joint.regress import Regressed
+from ..methods.joint.weights import Weights, importance_weights
+from ..methods.replicates import spread_rows
+from ..methods.sampled_noise import noise_sampler
+from ..methods.stored_draws import AtData, at_data
 from ..problem.problem import Problem
 from ..projection import ProjectionKind
 from .emulated import Emulators

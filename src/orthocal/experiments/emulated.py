@@ -14,8 +14,8 @@ import numpy as np
 from ..arrays import Array, IntArray
 from ..emulators import Emulator
 from ..methods.base import Plan
-from ..methods.emulator_draws import Emulated, EmulatorDraws, bound_as, emulator_numbers, with_simulator
-from ..methods.regress import Linear
+from ..methods.joint.emulator_draws import Emulated, EmulatorDraws, bound_as, emulator_numbers, with_simulator
+from ..methods.joint.regress import Linear
 from ..problem.fingerprint import digest
 from ..problem.problem import Problem
 from ..problem.simulator.emulator import DrawLike, WithDraws, emulator_with_draws

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..arrays import Array
 from ..bias.outcomes import OutcomesBias
+from ..methods.bias_samplers import fitted_bias
 from ..methods.fine_nodes import Integrals
-from ..methods.fitted import fitted_bias
-from ..methods.regress import Linear
+from ..methods.joint.regress import Linear
 from ..problem.problem import Problem
 from .scales import KnownGP
 

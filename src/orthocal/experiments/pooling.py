@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..methods.base import Plan
-from ..methods.regress import Linear, Regressed, shifted
+from ..methods.joint.regress import Linear, Regressed, shifted
 from .pooled import Pool
 
 #: places of mu and of tau at which their density is looked at, twice: the second time where there is any

@@ -18,10 +18,10 @@ from ..bias.joint_gp import JointGP
 from ..errors import IdentifiabilityError, InputError
 from ..kernels.warmup import run_chains
 from ..methods.base import Plan
-from ..methods.determined import Determined, determined_part
-from ..methods.fitted import fitted_bias, with_integrals
-from ..methods.gibbs import Gibbs, GibbsDraw, drawn_beta
-from ..methods.regress import RANK, Linear, Regressed, with_prior
+from ..methods.bias_samplers import fitted_bias, with_integrals
+from ..methods.joint.gibbs import Gibbs, GibbsDraw, drawn_beta
+from ..methods.joint.identifiable import Determined, determined_part
+from ..methods.joint.regress import RANK, Linear, Regressed, with_prior
 from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
 from .arrow import arrow_draws

@@ -28,7 +28,7 @@ from ..arrays import Array, IntArray
 from ..bias import GP, BiasPrior
 from ..bias.base import Setting
 from ..bias.gp import Scales
-from ..methods.fitted import residuals_of
+from ..methods.bias_samplers import residuals_of
 from ..problem.problem import Problem
 from ..regression.gaussian_process import correlation
 from ..regression.log_prior import LogPrior

@@ -5,10 +5,10 @@ from .base import Draws as Draws
 from .base import Method as Method
 from .base import Plan as Plan
 from .base import method_by_name as method_by_name
-from .joint import Joint as Joint
+from .joint.joint import Joint as Joint
 from .projected import Projected as Projected
-from .ko import KO as KO
-from .ogp import OGP as OGP
-from .sgasp import SGaSP as SGaSP
-from .pcal import PCAL as PCAL
-from .no_bias import NoBias as NoBias
+from .rivals.ko import KO as KO
+from .rivals.ogp import OGP as OGP
+from .rivals.sgasp import SGaSP as SGaSP
+from .rivals.pcal import PCAL as PCAL
+from .rivals.no_bias import NoBias as NoBias

@@ -133,7 +133,7 @@ class Draws:
         The numbers of these, (k,), the same for each chain; None where all were.
     at_data
         Where not all were: what more draws say of ``model``, ``bias`` and their sum, ``mean``, at the data points,
-        each (statistic, n, q) as in ``methods/at_data.py``.
+        each (statistic, n, q) as in ``methods/stored_draws.py``.
     stats
         Name -> (c, s): at least ``lp`` and ``acceptance_rate``.
     coefficient
@@ -147,7 +147,7 @@ class Draws:
         ∫ b_k^2 dP_x and the variance of y_R over the domain, (c, s, q), where the method knows them.
     emulator_number, emulator_tilt
         Which of the emulator's draws was the simulator of each, (c, s), and what theta's prior added to it, as the
-        coefficients of the tilts of ``methods/emulator_draws.py``, (c, s, p); None where there are none.
+        coefficients of the tilts of ``methods/joint/emulator_draws.py``, (c, s, p); None where there are none.
     emulator_shift
         How far each of the emulator's draws moves theta to first order, (k, p).
     noise_cov

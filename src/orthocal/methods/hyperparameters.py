@@ -20,7 +20,7 @@ from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
 from ..regression.gaussian_process import Labelled
 from ..regression.random_walk import WalkTuning
-from .noise_sample import freedom
+from .sampled_noise import freedom
 
 #: every Metropolis step factorises a matrix of this size, for each outcome and chain
 MOST_ROWS = 1_000

@@ -17,19 +17,52 @@ from ..bias.outcomes import OutcomesBias, OutcomesState
 from ..errors import InputError
 from ..kernels import Kernel, Laplace
 from ..kernels.base import Conditional, ThetaModel, ThetaState, at_middle, dispersed_starts, require_kernel
-from ..kernels.laplace import LaplaceTuning
-from ..kernels.memory import Centre, memory
+from ..kernels.laplace import LaplaceTuning, linear_centre, linearised
 from ..kernels.warmup import Changing, run_chains
 from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
 from ..projection import Projection, ProjectionKind, finite_projection, functional_projection
 from .base import CLOSEST, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
-from .covariance import BiasCovariance, bias_covariance
+from .bias_samplers import fitted_bias, with_integrals
 from .fine_nodes import Integrals
-from .fitted import fitted_bias, with_integrals
-from .kept import KeptDraw, finished
-from .latent_noise import LatentNoise
-from .noise_sample import NoiseSampler
+from .sampled_noise import LatentNoise, NoiseSampler
+from .stored_draws import BiasCovariance, KeptDraw, bias_covariance, finished
+
+
+class Centre(NamedTuple):
+    """The centre of Pi(theta | b*, y) for a linearised simulator: a function of bias and noise."""
+
+    tuning: LaplaceTuning
+
+    @staticmethod
+    def at(model: ThetaModel, pivot: Array) -> Centre:
+        """For the simulator linearised at ``pivot`` (p,)."""
+        return Centre(linearised(model, pivot))
+
+    def __call__(self, target: Conditional) -> Array:
+        """(c, p)."""
+        return linear_centre(self.tuning, target)
+
+
+def memory(before: Array, after: Array, centre: Array) -> float | None:
+    """The largest partial correlation of a parameter before and after the theta step given the bias.
+
+    All arrays are (draws, p). None where they are fewer than four a coefficient of the regression.
+    """
+    spread = centre.std(axis=0)
+    scaled = (centre - centre.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    p = scaled.shape[1]
+    products = [scaled[:, i] * scaled[:, j] for i in range(p) for j in range(i, p)]
+    features = np.column_stack([np.ones(len(scaled)), scaled, *products])
+    if len(features) < 4 * features.shape[1]:
+        return None
+    left = []
+    for theta in (before, after):
+        fitted = features @ np.linalg.lstsq(features, theta, rcond=None)[0]
+        left.append(theta - fitted)
+    sizes = np.sqrt(np.sum(left[0] ** 2, axis=0) * np.sum(left[1] ** 2, axis=0))
+    shared = np.abs(np.sum(left[0] * left[1], axis=0))
+    return float(np.max(np.divide(shared, sizes, out=np.zeros_like(sizes), where=sizes > 0)))
 
 
 @listed_with_priors("p")

@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from ..arrays import Array
-from ..methods.expansion import second_differences
+from ..methods.joint.expansion import second_differences
 from ..problem.problem import Problem
 
 #: differences reach so many posterior sds in every direction: shorter ones would show the roughness of an emulator

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import Array, IntArray
 from ..errors import InputError
-from ..methods.emulator_draws import EmulatorDraws, Shifts, stretched_draws
+from ..methods.joint.emulator_draws import EmulatorDraws, Shifts, stretched_draws
 from ..problem.simulator.emulator import emulator_with_draws
 from ..problem.simulator.simulator import BoundSimulator
 from .record import Record

@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 
 from ..arrays import Array, IntArray
-from ..methods.at_data import STATISTICS
 from ..methods.base import KINDS, Draws
-from ..methods.group_noise import noise_prior_draws
+from ..methods.sampled_noise import noise_prior_draws
+from ..methods.stored_draws import STATISTICS
 from ..problem.prior.parameters import KEPT, STORED_BESIDE, Parameters, variable_name
 from ..problem.problem import Problem
 

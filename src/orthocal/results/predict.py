@@ -20,7 +20,7 @@ from ..bias.one_hot import stored_sampler
 from ..bias.outcomes import OutcomesBias, Residuals, split_points, stand_ins
 from ..errors import FileError
 from ..methods.base import Drawn
-from ..methods.regress import regressed_on
+from ..methods.joint.regress import regressed_on
 from ..problem.preflight.emulator import OverX
 from ..problem.simulator.simulator import BoundSimulator
 from ..projection import (

@@ -15,7 +15,7 @@ from ..arrays import Array, IntArray
 from ..bias.base import BiasPrior, BiasSampler
 from ..errors import InputError, OrthocalWarning, SimulatorError
 from ..machine.threads import one_blas_thread
-from ..methods.distance import domain_squares
+from ..methods.joint.objective import domain_squares
 from ..problem.data.field_data import new_inputs
 from ..problem.simulator.emulator import EmulatorLike
 from ..problem.simulator.simulator import BoundSimulator

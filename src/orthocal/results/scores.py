@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from ..arrays import Array, IntArray
 from ..errors import InputError
-from ..methods.weights import pareto_smoothed
+from ..methods.joint.weights import pareto_smoothed
 from .likelihood import log_likelihood, require_density
 from .record import Record
 

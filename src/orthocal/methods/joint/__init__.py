@@ -1,0 +1,1 @@
+"""The joint projection: regress, then project."""

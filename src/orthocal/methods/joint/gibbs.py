@@ -1,0 +1,271 @@
+"""A Markov chain for any prior of the bias: beta | b, a Gaussian of dimension p, and b | beta."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ...arrays import Array, IntArray
+from ...bias.base import SAMPLERS
+from ...bias.outcomes import OutcomesBias, OutcomesState
+from ...errors import IdentifiabilityError
+from ...kernels.warmup import Changing, run_chains
+from ...problem.noise.noise import NoiseSource
+from ...problem.problem import Problem
+from ...regression.linear_part import Others
+from ..base import Plan
+from ..fine_nodes import Integrals, of_outcome
+from ..sampled_noise import LatentNoise, NoiseSampler
+from ..stored_draws import stacked_records
+from .regress import RANK, Linear, Regressed, by_chain, with_prior
+
+#: data beyond which the decomposition, which costs their number cubed, is not made
+MOST_INTEGRATED = 2_000
+
+
+class BiasIntegrated(NamedTuple):
+    """W^1/2 (n,), its product with G (n, p), U (n, r) and s² (r,)."""
+
+    root_weight: Array
+    sloped: Array
+    left: Array
+    squares: Array
+
+    @classmethod
+    def of(cls, root: Array, G: Array, weight: Array) -> BiasIntegrated:
+        """From L (n, r) and G (n, p) at the data, and W (n,)."""
+        root_weight = np.sqrt(weight)
+        left, sizes, _ = np.linalg.svd(root_weight[:, None] * root, full_matrices=False)
+        return cls(root_weight, root_weight[:, None] * G, left, sizes**2)
+
+    def information(self, z: Array, scale: Array) -> tuple[Array, Array]:
+        """B (c, p, p) and pull (c, p), for z (c, n) and t (c,)."""
+        white = z * self.root_weight
+        taken = scale[:, None] * self.squares / (1 + scale[:, None] * self.squares)
+        turned = self.left.T @ self.sloped
+        B = self.sloped.T @ self.sloped - np.einsum("rp,cr,rk->cpk", turned, taken, turned)
+        pull = white @ self.sloped - ((white @ self.left) * taken) @ turned
+        return np.asarray(scale[:, None, None] * B), np.asarray(scale[:, None] * pull)
+
+
+def check_determined(problem: Problem, linear: Linear) -> None:
+    """Refuse data that do not determine beta."""
+    p = linear.at_data.shape[2]
+    seen = linear.at_data[problem.data.observed.any(axis=1)].reshape(-1, p)
+    if np.linalg.matrix_rank(seen / np.linalg.norm(seen, axis=0), tol=RANK) < p:
+        raise IdentifiabilityError(
+            f"the data do not determine the {problem.parameters.p} parameters, there are too few distinct points: give "
+            'more data, fix some parameters, or take a Gaussian process, "gp", which can leave them to their priors'
+        )
+
+
+def gibbs_draws(
+    problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear, integrals: Integrals | None = None
+) -> Regressed:
+    """A Markov chain for any prior: beta | b, a Gaussian of dimension p, and b | beta, one update of its sampler.
+
+    ``integrals`` says what the nodes of ``bias`` are, if they are not the problem's.
+    """
+    check_determined(problem, linear)
+    run = Gibbs(problem, plan, bias, linear, integrals)
+    return run.finished(run_chains(run, plan.warmup, plan.draws, plan.rngs))
+
+
+class GibbsDraw(NamedTuple):
+    """b at data and nodes (c, n + m, q), beta (c, p), the noise's precision if sampled, and what predictions need.
+
+    ``missed`` (c, q) is what the square of b has beyond the nodes. Where b at the data is made again, it is left out,
+    and ``square`` (c,) is that of what is left of them.
+    """
+
+    values: Array
+    beta: Array
+    precision: Array | None
+    records: dict[str, Array]
+    missed: Array | None
+    square: Array | None
+
+
+class Gibbs(Changing):
+    """The chains of one problem: b | beta, beta | b and, where it is sampled, the noise, or its correlated part.
+
+    Several problems with one beta have steps of their own in between: ``complete``, ``draw_bias``, ``information``,
+    ``draw_noise``.
+    """
+
+    changing = ("beta", "_state", "_precision", "_correlated", "_bias.traces")
+
+    def __init__(
+        self, problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear, integrals: Integrals | None
+    ) -> None:
+        self._problem, self._plan, self._bias, self._linear = problem, plan, bias, linear
+        self._integrals = integrals
+        self._residual = problem.whiten(problem.complete_y - problem.fit)
+        # where not all draws have room at the data, those of our priors are made again from what predictions need
+        ours = not bias.gaussian and all(str(one.settings().get("kind")) in SAMPLERS for one in bias.samplers)
+        self._again = ours and plan.kept(problem.unmerged.data.y.size) is not None
+        noise = problem.noise
+        self._noise = NoiseSampler(noise) if noise.source is NoiseSource.SAMPLED else None
+        self._latent, chains = None if noise.rows is None else LatentNoise(noise), len(plan.rngs)
+        self._correlated = None if self._latent is None else self._latent.start(chains)
+        self._precision = None if self._noise is None else self._noise.start(chains)
+        self.beta: Array = np.zeros((chains, linear.at_data.shape[2]))
+        self._state: OutcomesState | None = None
+
+    def step(self) -> tuple[Array, ...]:
+        self.complete()
+        self.draw_bias()
+        self.beta = drawn_beta(*self.information(), self._plan.rngs)
+        self.draw_noise()
+        return ()
+
+    def complete(self) -> None:
+        """What is missing of the data, given all else, where the noise is sampled."""
+        linear = self._fitted()
+        self._whole = np.broadcast_to(self._residual, linear.shape)
+        if self._noise is not None and self._precision is not None:
+            before = linear if self._state is None else linear + self._state.bias
+            self._whole = before + self._noise.completed(self._plan.rngs, self._whole - before, self._precision)
+
+    def draw_bias(self) -> None:
+        """b | beta, one update of its sampler."""
+        left = self._whole - self._fitted()
+        left = left if self._correlated is None else left - self._correlated
+        self._state, self._values = self._bias.draw(self._plan.rngs, self._state, left, self._precision)
+
+    @property
+    def exact(self) -> bool:
+        """Whether b | beta is drawn at once, so that beta may be drawn with b integrated out."""
+        data = self._problem.data
+        return self._bias.gaussian and data.q == 1 and self._latent is None and data.n <= MOST_INTEGRATED
+
+    def information_without_bias(self) -> tuple[Array, Array]:
+        """G'S^-1 G and G'S^-1 z, S = K + P^-1: beta ~ N(B^-1 pull, B^-1) with b integrated out."""
+        scale = np.ones(len(self._whole)) if self._precision is None else self._precision[:, 0, 0]
+        return self._integrated.information(self._whole[:, :, 0], scale)
+
+    @property
+    def given_functions(self) -> bool:
+        """Whether beta may be drawn with the coefficients of b integrated out, given the functions that b is made of.
+
+        The coefficients are to be drawn anew then, before anything else is.
+        """
+        if self._latent is not None or (self._noise is not None and self._problem.data.q > 1):
+            return False
+        return self._bias.linear_samplers is not None
+
+    def information_given_functions(self) -> tuple[Array, Array]:
+        """As ``information``, with the coefficients of b integrated out."""
+        assert self._state is not None
+        return self._bias.information(self._state, self._linear.at_data, self._whole, self._noise_scale)
+
+    def move_functions(self, precision: Array, pull: Array) -> None:
+        """Other functions of b, with beta, of which this is known elsewhere, and all coefficients integrated out."""
+        assert self._state is not None
+        others = Others(self._linear.at_data, precision, pull)
+        self._bias.move_functions(self._plan.rngs, self._state, others, self._whole, self._noise_scale)
+
+    def draw_coefficients(self) -> None:
+        """Those of b given beta, and given its functions."""
+        assert self._state is not None
+        left = self._whole - self._fitted()
+        self._state, self._values = self._bias.draw_coefficients(self._plan.rngs, self._state, left, self._noise_scale)
+
+    @property
+    def _noise_scale(self) -> Array | None:
+        """That of one outcome, (c,), where it is sampled."""
+        return None if self._precision is None else 1 / self._precision[:, 0, 0]
+
+    @cached_property
+    def _integrated(self) -> BiasIntegrated:
+        own = self._problem.noise.precision[:, 0, 0] if self._precision is None else np.ones(self._problem.data.n)
+        root, G = self._bias.prior_root()[: self._problem.data.n, 0], self._linear.at_data[:, 0]
+        return BiasIntegrated.of(root, G, own)
+
+    def information(self) -> tuple[Array, Array]:
+        """G'P G (c, p, p) and G'P (z - b) (c, p): beta | b ~ N(B^-1 pull, B^-1), for flat beta.
+
+        P is that of the whole noise: its correlated part is integrated out.
+        """
+        assert self._state is not None
+        left, G = self._whole - self._state.bias, self._linear.at_data
+        if self._latent is not None:
+            image = self._problem.noise.weighed(G)
+            gram = np.einsum("nkp,nkr->pr", G, image)
+            return np.tile(gram, (len(left), 1, 1)), np.einsum("nkp,cnk->cp", image, left)
+        rows = self._problem.noise.precision[None] if self._precision is None else self._precision[:, None]
+        weighted = np.einsum(
+            "cnkl,nlp->cnkp", np.broadcast_to(rows, (len(left), *self._problem.noise.precision.shape)), G
+        )
+        return np.einsum("nkp,cnkr->cpr", G, weighted), np.einsum("cnkp,cnk->cp", weighted, left)
+
+    def draw_noise(self) -> None:
+        """The noise given all else, where it is sampled, or its part that is correlated between rows."""
+        if self._latent is not None and self._state is not None:
+            left = self._whole - self._fitted() - self._state.bias
+            self._correlated = self._latent.draw(self._plan.rngs, left)
+        if self._noise is not None and self._state is not None:
+            self._precision = self._noise.draw(self._plan.rngs, self._whole - self._fitted() - self._state.bias)
+
+    def _fitted(self) -> Array:
+        """G beta at the data, (c, n, q)."""
+        return np.asarray(np.einsum("nkp,cp->cnk", self._linear.at_data, self.beta))
+
+    def adapt(self, *window: Array) -> None:
+        """There is nothing to tune: the samplers of the bias tune themselves."""
+
+    def kept(self) -> GibbsDraw:
+        assert self._state is not None
+        records, missed, square = self._bias.records(self._state), None, None
+        at_data, at_nodes = np.split(self._values, [self._problem.data.n], axis=1)
+        if self._integrals is not None:
+            at_nodes, missed = self._integrals.at_nodes(at_nodes, records)
+        if self._again:
+            left = self._residual - np.einsum("nkp,cp->cnk", self._linear.at_data, self.beta) - at_data
+            square = self._problem.noise.squares(left)
+            at_data = at_data[:, :0]
+        values = np.concatenate([at_data, at_nodes], axis=1)
+        return GibbsDraw(values, self.beta, self._precision, records, missed, square)
+
+    def finished(self, kept: list[GibbsDraw]) -> Regressed:
+        """The draws with theta's prior."""
+        return with_prior(self._linear, self.free(kept), self._plan.rngs)
+
+    def free(self, kept: list[GibbsDraw]) -> Regressed:
+        """The draws with a flat prior of theta."""
+        values, beta, precision, each, missed, square = zip(*kept, strict=True)
+        records = {name: np.stack(part, axis=1) for name, part in stacked_records(list(each)).items()}
+        drawn = None if self._noise is None else np.stack(precision, axis=1)
+        shown = self._linear._replace(at_data=self._linear.at_data[:0]) if self._again else self._linear
+        free = Regressed.of(
+            shown, np.stack(values, axis=1), np.stack(beta, axis=1), records, self._bias.samplers, {}, drawn
+        )
+        if self._again:
+            free = free._replace(at_data=self._made_again(free))
+        if self._again and self._noise is None:
+            free = free._replace(square=by_chain(np.stack(square, axis=1)))
+        if self._integrals is not None:
+            free = free._replace(missed_square=by_chain(np.stack(missed, axis=1)))
+        return free
+
+    def _made_again(self, free: Regressed) -> Callable[[IntArray], Array]:
+        """G beta + b at the data, from what predictions need of the draws."""
+        x, G, rng = self._problem.data.x, self._linear.at_data, np.random.default_rng(0)
+
+        def at_data(rows: IntArray) -> Array:
+            records = {name: values[rows] for name, values in free.records.items()}
+            drawn = [one.predict(rng, of_outcome(records, k), x) for k, one in enumerate(free.samplers)]
+            return np.asarray(np.einsum("nkp,sp->snk", G, free.beta[rows]) + np.stack(drawn, axis=-1))
+
+        return at_data
+
+
+def drawn_beta(B: Array, pull: Array, rngs: list[np.random.Generator]) -> Array:
+    """beta ~ N(B^-1 pull, B^-1), (c, p)."""
+    lower = np.linalg.cholesky(B)
+    normal = np.array([rng.standard_normal(B.shape[1]) for rng in rngs])
+    half = np.linalg.solve(lower, pull[..., None])[..., 0]
+    return np.asarray(np.linalg.solve(lower.swapaxes(1, 2), (half + normal)[..., None])[..., 0])

@@ -1,0 +1,186 @@
+"""Draws of the real process with many data, for a bias that is constant in the cells of a grid: a sum of trees.
+
+All data of a cell are one observation for b, with the weight w = sum_i P_i and the value of z - G beta, both the
+weighted means over the cell. And beta given b needs no more:
+
+    beta | b ~ N(B^-1 h, B^-1),   B = sum_i P_i G_i' G_i,   h = sum_i P_i G_i' z_i - sum_cells w G' b
+
+So after one pass over the data nothing depends on their number, and the law of the draws is that for all of them: there
+are at most 101 cells in one input and 10201 in two. In more, where data seldom share a cell, it costs no more than all
+data did.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays import Array, IntArray, summed
+from ...bias.base import BiasSampler, Gridded
+from ...bias.outcomes import OutcomesBias
+from ...kernels.warmup import Changing, run_chains
+from ...problem.noise.noise import NoiseSource
+from ...problem.problem import Problem
+from ..base import Plan
+from ..fine_nodes import LARGE, Integrals, of_outcome
+from ..stored_draws import stacked_records
+from .gibbs import check_determined
+from .regress import Linear, Regressed, by_chain, with_prior
+
+
+class CellData(NamedTuple):
+    """The data of one whitened outcome, cell by cell.
+
+    Attributes
+    ----------
+    sampler
+        That of the bias, with the cells as its data points.
+    weight, response, gradient
+        Sum of the weights, (k,), and weighted means of z and G, (k,) and (k, p); zeros in cells without data.
+    place
+        The cell of each row of the data, (n,).
+    """
+
+    sampler: Any
+    weight: Array
+    response: Array
+    gradient: Array
+    place: IntArray
+
+    @classmethod
+    def of(cls, problem: Problem, linear: Linear, sampler: Gridded, k: int, nodes: Array) -> CellData:
+        weight = 1 / problem.noise.variances[:, k]
+        residual = problem.whiten(problem.complete_y - problem.fit)[:, k]
+        cells, place = (part.astype(np.intp) for part in np.unique(sampler.cells(problem.data.x), return_inverse=True))
+        total = summed(place, weight, len(cells))
+
+        def mean(values: Array) -> Array:
+            return summed(place, weight * values, len(cells)) / np.where(total > 0, total, 1.0)
+
+        gradient = np.stack([mean(column) for column in linear.at_data[:, k].T], axis=1)
+        on_cells = sampler.on_cells(cells, place[weight > 0], nodes)
+        return cls(on_cells, total, mean(residual), gradient, place)
+
+
+def cells_draws(
+    problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear, integrals: Integrals | None
+) -> Regressed | None:
+    """A Markov chain on cells; None where the data are few, or their noise or the prior does not allow it."""
+    noise, nodes = problem.noise, problem.rule.nodes if integrals is None else integrals.nodes
+    samplers = [sampler for sampler in bias.samplers if isinstance(sampler, Gridded)]
+    alike = not noise.coupled and noise.rows is None and noise.source is not NoiseSource.SAMPLED
+    if problem.unmerged.data.n < LARGE or not alike:
+        return None
+    # the number of a cell must fit into an integer
+    small = all(np.sum(np.log2([len(points) + 1 for points in own.cut_points])) < 60 for own in samplers)
+    if not small or len(samplers) < len(bias.samplers):
+        return None
+    check_determined(problem, linear)
+    outcomes = [CellData.of(problem, linear, sampler, k, nodes) for k, sampler in enumerate(samplers)]
+    run = _CellsGibbs(problem, plan, outcomes, bias.samplers, linear, integrals)
+    return run.finished(run_chains(run, plan.warmup, plan.draws, plan.rngs))
+
+
+class _CellsDraw(NamedTuple):
+    """b at the nodes (c, m, q), what its square misses there (c, q), beta (c, p), and what predictions need.
+
+    ``square`` (c,) is that of what is left of the data, in units of the noise.
+    """
+
+    at_nodes: Array
+    missed: Array
+    beta: Array
+    square: Array
+    records: dict[str, Array]
+
+
+class _CellsGibbs(Changing):
+    changing = ("_beta", "_states")
+
+    def __init__(
+        self,
+        problem: Problem,
+        plan: Plan,
+        outcomes: list[CellData],
+        samplers: list[BiasSampler],
+        linear: Linear,
+        integrals: Integrals | None,
+    ) -> None:
+        self._plan, self._outcomes, self._samplers, self._linear = plan, outcomes, samplers, linear
+        self._integrals = integrals
+        self._beta: Array = np.zeros((len(plan.rngs), linear.at_data.shape[2]))
+        self._states: list[Any] = [None] * len(outcomes)
+        G, diagonal = linear.at_data, np.einsum("nkk->nk", problem.noise.precision)
+        residual = problem.whiten(problem.complete_y - problem.fit)
+        self._lower = np.linalg.cholesky(np.einsum("nkp,nk,nkr->pr", G, diagonal, G, optimize=True))
+        self._pull = np.einsum("nkp,nk->p", G, diagonal * residual, optimize=True)
+        self._size = float(np.sum(diagonal * residual**2))
+
+    def step(self) -> tuple[Array, ...]:
+        rngs, pull, drawn, seen = self._plan.rngs, self._pull, [], []
+        for k, own in enumerate(self._outcomes):
+            response = own.response - self._beta @ own.gradient.T
+            self._states[k], values = own.sampler.draw(rngs, self._states[k], response)
+            count = len(own.weight)
+            pull = pull - (values[:, :count] * own.weight) @ own.gradient
+            drawn.append(values[:, count:])
+            seen.append(values[:, :count])
+        self._drawn = np.stack(drawn, axis=-1)
+        normal = np.array([rng.standard_normal(len(self._lower)) for rng in rngs])
+        self._beta = np.linalg.solve(self._lower.T, np.linalg.solve(self._lower, pull.T) + normal.T).T
+        self._square = self._left(seen)
+        return ()
+
+    def _left(self, seen: list[Array]) -> Array:
+        """sum_i P_i (z_i - G_i beta - b_i)^2, (c,), from b in the cells, (c, k) for each outcome."""
+        square = self._size - 2 * self._beta @ self._pull + np.sum((self._beta @ self._lower) ** 2, axis=1)
+        for own, values in zip(self._outcomes, seen, strict=True):
+            response = own.response - self._beta @ own.gradient.T
+            square = square + (values * (values - 2 * response)) @ own.weight
+        return np.asarray(square)
+
+    def adapt(self, *window: Array) -> None:
+        """There is nothing to tune: the samplers of the bias tune themselves."""
+
+    def kept(self) -> _CellsDraw:
+        records = {
+            f"{name}_{k}": value
+            for k, (own, state) in enumerate(zip(self._outcomes, self._states, strict=True))
+            for name, value in own.sampler.record(state).items()
+        }
+        if self._integrals is None:
+            return _CellsDraw(self._drawn, np.zeros(self._drawn.shape[::2]), self._beta, self._square, records)
+        return _CellsDraw(*self._integrals.at_nodes(self._drawn, records), self._beta, self._square, records)
+
+    def finished(self, kept: list[_CellsDraw]) -> Regressed:
+        names = ("at_nodes", "missed", "beta", "square")
+        at_nodes, missed, beta, square = (
+            by_chain(np.stack([getattr(one, name) for one in kept], axis=1)) for name in names
+        )
+        each = stacked_records([one.records for one in kept])
+        records = {name: by_chain(np.stack(part, axis=1)) for name, part in each.items()}
+
+        def at_data(rows: IntArray) -> Array:
+            return self._at_data({name: values[rows] for name, values in records.items()}, beta[rows])
+
+        free = Regressed(
+            at_data,
+            at_nodes + np.einsum("mkp,sp->smk", self._linear.at_nodes, beta),
+            beta,
+            beta + at_nodes.reshape(len(beta), -1) @ self._linear.coefficients.T,
+            records,
+            self._samplers,
+            np.zeros(len(beta)),
+            {},
+            square=square,
+            missed_square=missed,
+        )
+        return with_prior(self._linear, free, self._plan.rngs)
+
+    def _at_data(self, records: dict[str, Array], beta: Array) -> Array:
+        """G beta + b at the data for recorded draws, (s, n, q)."""
+        real = np.einsum("nkp,sp->snk", self._linear.at_data, beta)
+        for k, own in enumerate(self._outcomes):
+            real[:, :, k] += own.sampler.at_cells(of_outcome(records, k))[:, own.place]
+        return np.asarray(real)

@@ -1,0 +1,1 @@
+"""The methods that orthogonal calibration is compared with."""

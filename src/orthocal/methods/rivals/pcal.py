@@ -1,0 +1,202 @@
+"""Projected calibration (Xie and Xu 2021): theta is where the simulator is closest to a draw of the real process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...arrays import Array, BoolArray
+from ...bias import GP
+from ...bias.outcomes import OutcomesBias, OutcomesState
+from ...errors import InputError
+from ...problem.noise.noise import NoiseSource
+from ...problem.problem import Problem
+from ...progress import progress_bar
+from ..base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed
+from ..bias_samplers import fitted_bias
+from ..sampled_noise import NoiseSampler
+from ..stored_draws import KeptDraw, finished
+
+#: Gauss-Newton steps, and halvings of one, before a draw is taken as it is
+MOST_STEPS, MOST_HALVINGS = 50, 8
+#: draws that are fitted at a time: their gradients are held in memory together
+BATCH = 2000
+
+
+@listed
+@dataclass(frozen=True)
+class PCAL(ListedMethod):
+    """y_R ~ GP, drawn given y; theta = argmin ∫ (y_R - f)' W (y_R - f) dP_x for each draw.
+
+    The prior of theta is not used, but for its support. All draws are fitted together, by Gauss-Newton steps from
+    theta_tilde.
+
+    Parameters
+    ----------
+    nu, sd, lengthscale
+        Of the real process y_R, as for ``oc.bias.GP``; what is left out maximises the marginal likelihood of y.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> model1 = oc.examples.MODEL1
+    >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+    >>> posterior = oc.calibrate(problem, oc.methods.PCAL(), draws=50, chains=2, seed=1, progress=False)
+    >>> bool(abs(posterior.theta.mean() - model1.theta_star[0]) < 0.5)
+    True
+    """
+
+    kind: ClassVar[str] = "pcal"
+    takes_prior: ClassVar[bool] = False
+
+    nu: float = 1.5
+    sd: float | None = None
+    lengthscale: Any = None
+
+    def __post_init__(self) -> None:
+        self._prior()
+
+    def run(self, problem: Problem, plan: Plan) -> Draws:
+        # an error about the parameters comes before any long work
+        _ = problem.sensitivity
+        process = fitted_bias(self._prior(), problem, problem.rule.nodes, process=True)
+        kept: list[KeptDraw] = []
+        chains = len(plan.rngs)
+        each = max(1, BATCH // chains)
+        impossible: list[BoolArray] = []
+        real = _Process(problem, process, plan)
+        for start in progress_bar(range(0, plan.draws, each), "sampling"):
+            count = min(each, plan.draws - start)
+            drawn, records, others = real.draws(count)
+            theta, loss, barred = closest(problem, drawn[:, problem.data.n :])
+            impossible.append(barred.reshape(count, chains).T)
+            model = problem.whiten(problem.simulator.batch(problem.data.x, theta))
+            for s in range(count):
+                rows = slice(s * chains, (s + 1) * chains)
+                bias = drawn[rows, : problem.data.n] - model[rows]
+                stats = {"lp": -0.5 * loss[rows], "acceptance_rate": np.ones(chains)}
+                own, other = ({name: value[rows] for name, value in part.items()} for part in (records, others))
+                kept.append(KeptDraw.of(theta[rows], model[rows], bias, stats, own, other))
+        notes = RunNotes(bias=tuple(sampler.findings() for sampler in process.samplers))
+        rest = {"notes": notes, "nodes_drawn": True, "drawn": Drawn.PROCESS}
+        draws = finished(problem, kept, samplers=process.samplers, **rest)
+        return only_possible(draws, np.concatenate(impossible, axis=1), plan.rngs)
+
+    def words(self) -> str:
+        return (
+            f"The real process is a Gaussian process, fitted to the data without the simulator, and {CLOSEST}, draw by "
+            "draw; the prior of theta gives its bounds only."
+        )
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.kind, "process": self._prior().describe()}
+
+    def _prior(self) -> GP:
+        return GP(self.nu, self.sd, self.lengthscale)
+
+
+def only_possible(draws: Draws, impossible: BoolArray, rngs: list[np.random.Generator]) -> Draws:
+    """Without the draws (c, s) that are closest where theta is impossible: others of their chain take their place."""
+    if not impossible.any():
+        return draws
+    share = 1 - float(impossible.mean())
+    if impossible.all(axis=1).any():
+        raise InputError(
+            f"the real process has its closest simulator at an allowed theta in {share:.1%} of the draws only: the "
+            "constraint, or where the simulator fails, excludes what the data say; loosen it"
+        )
+    rows = np.tile(np.arange(impossible.shape[1]), (len(rngs), 1))
+    for own, barred, rng in zip(rows, impossible, rngs, strict=True):
+        own[barred] = rng.choice(np.flatnonzero(~barred), int(barred.sum()))
+    notes = replace(draws.notes, impossible=1 - share, weighted_draws=float((~impossible).sum()))
+    return replace(draws.taken(rows), notes=notes)
+
+
+class _Process:
+    """Draws of y_R given y: independent ones, or a chain where the noise is sampled."""
+
+    def __init__(self, problem: Problem, process: OutcomesBias, plan: Plan) -> None:
+        self._process, self._rngs = process, plan.rngs
+        self._y = problem.whiten(problem.complete_y)
+        self._noise = NoiseSampler(problem.noise) if problem.noise.source is NoiseSource.SAMPLED else None
+        if self._noise is not None:
+            self._precision = self._noise.start(len(plan.rngs))
+            self._state: OutcomesState | None = None
+            for _ in range(plan.warmup):
+                self._step(self._noise)
+
+    def draws(self, count: int) -> tuple[Array, dict[str, Array], dict[str, Array]]:
+        """For ``count`` draws of every chain: y_R at data and nodes, what predictions need, and Sigma_F if sampled."""
+        if self._noise is None:
+            each = np.broadcast_to(self._y, (count * len(self._rngs), *self._y.shape))
+            state, drawn = self._process.draw(self._rngs * count, None, each)
+            return drawn, self._process.records(state), {}
+        steps = [self._step(self._noise) for _ in range(count)]
+        drawn, noise_cov = (np.concatenate([step[k] for step in steps]) for k in (0, 2))
+        records = {name: np.concatenate([step[1][name] for step in steps]) for name in steps[0][1]}
+        return drawn, records, {"noise_cov": noise_cov}
+
+    def _step(self, noise: NoiseSampler) -> tuple[Array, dict[str, Array], Array]:
+        """y_R given the noise, then the noise given y_R."""
+        before = np.zeros((len(self._rngs), *self._y.shape)) if self._state is None else self._state.bias
+        y = before + noise.completed(self._rngs, self._y - before, self._precision)
+        self._state, drawn = self._process.draw(self._rngs, self._state, y, self._precision)
+        self._precision = noise.draw(self._rngs, y - self._state.bias)
+        return drawn, self._process.records(self._state), noise.covariance(self._precision)
+
+
+def closest(problem: Problem, target: Array) -> tuple[Array, Array, BoolArray]:
+    """For targets (s, m, q) at the nodes, whitened: the theta (s, p) whose f is closest in L2, and the loss (s,).
+
+    The last are those that are closest where theta is not allowed, or where the simulator fails, (s,).
+    """
+    nodes, parameters = problem.rule.nodes, problem.parameters
+    weighted = problem.rule.weights[:, None, None] * problem.metric
+
+    def losses(theta: Array, goal: Array) -> tuple[Array, Array]:
+        left = goal - problem.whiten(problem.simulator.batch(nodes, theta))
+        loss = np.einsum("smk,mkl,sml->s", left, weighted, left)
+        return left, np.where(np.isnan(loss), np.inf, loss)
+
+    theta = np.tile(parameters.clipped(problem.theta_tilde, 1e-9), (len(target), 1))
+    left, loss = losses(theta, target)
+    moving = np.arange(len(target))
+    barred = np.zeros(len(target), dtype=bool)
+    for _ in range(MOST_STEPS):
+        step = _gauss_newton(problem, theta[moving], left[moving], weighted)
+        settled = np.max(np.abs(step) / parameters.spread, axis=1) < 1e-9
+        lost = np.isnan(step).any(axis=1)
+        barred[moving[settled]], barred[moving[lost]] = False, True
+        settled |= lost
+        moving, step = moving[~settled], step[~settled]
+        size = np.ones(len(moving))
+        for _ in range(MOST_HALVINGS):
+            trial = parameters.clipped(theta[moving] + size[:, None] * step, 1e-9)
+            new_left, new_loss = losses(trial, target[moving])
+            # of the last whole step: where it was to go
+            barred[moving] = np.where(size == 1, np.isinf(new_loss), barred[moving])
+            worse = new_loss > loss[moving]
+            if not worse.any():
+                break
+            size = np.where(worse, size / 2, size)
+        better = ~worse
+        places = moving[better]
+        theta[places], left[places], loss[places] = trial[better], new_left[better], new_loss[better]
+        # what no halving improves is as close as it gets
+        moving = places
+        if not len(moving):
+            break
+    return theta, loss, barred
+
+
+def _gauss_newton(problem: Problem, theta: Array, left: Array, weighted: Array) -> Array:
+    """The steps (s, p) for what is left of the targets, (s, m, q); NaN where there is no gradient."""
+    gradient = problem.whitened_gradients(problem.rule.nodes, theta)
+    image = np.einsum("mkl,smlp->smkp", weighted, gradient)
+    gram = np.einsum("smkp,smkr->spr", gradient, image)
+    slope = np.einsum("smkp,smk->sp", image, left)
+    # a parameter without effect at some theta stays where it is
+    ridge = 1e-12 * np.trace(gram, axis1=1, axis2=2)[:, None, None] * np.eye(gram.shape[1])
+    return np.asarray(np.linalg.solve(gram + ridge, slope[..., None])[..., 0])
