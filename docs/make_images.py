@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import orthocal as oc
 from orthocal.examples import FIN, MODEL1, TWO_OUTCOMES, curved, fin_truth
 from orthocal.pages.style import DATA, MODEL, STYLE, TOTAL
-from orthocal.results.figures import bias_figure
+from orthocal.results.figures.figures import bias_figure
 
 FOLDER = Path(__file__).parent / "images"
 #: of a data set on which the paper's algorithm misses the data of the fin

@@ -32,12 +32,12 @@ from .problem.fingerprint import fingerprint
 from .problem.problem import Problem
 from .progress import progress_shown
 from .results import record
-from .results.emulator_notes import asked_draws, asked_draws_of_each, emulator_seed
+from .results.checks.emulator_findings import asked_draws, asked_draws_of_each, emulator_seed
+from .results.checks.run_diagnostics import noted
 from .results.labelled import labelled
-from .results.likelihood import few_enough
-from .results.noted import noted
-from .results.notes import Notes
 from .results.posterior import Posterior
+from .results.predict.likelihood import few_enough
+from .results.run_facts import Notes
 
 #: share of the draws outside of an emulator's runs that is worth a warning
 OUTSIDE_LIMIT = 0.01

@@ -40,7 +40,7 @@ def fitted_once(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fitted")
     write_small(folder, 'name = "gp"\nsd = 0.3\nlengthscale = 0.3')
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("orthocal.results.report.render", lambda *_: "a page\n" * 200)
+        patched.setattr("orthocal.results.report.report.render", lambda *_: "a page\n" * 200)
         done = CliRunner().invoke(app, ["run", str(folder / "problem.toml")])
     assert done.exit_code == 0, done.output
     return folder

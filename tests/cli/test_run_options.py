@@ -73,7 +73,7 @@ def test_the_result_remembers_the_changes(small, program):
     changes = json.loads(posterior.data.attrs["changed_settings"])
     assert changes == ["sampling.seed=5", "sampling.draws=7", "sampling.chains=2", "noise.cov=0.09"]
     assert posterior.data.attrs["problem_path"] == "problem.toml"
-    from orthocal.results.report import settings_of
+    from orthocal.results.report.report import settings_of
 
     assert ("changed by the command", "noise.cov=0.09") in list(settings_of(posterior.record))
 

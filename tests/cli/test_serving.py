@@ -14,7 +14,7 @@ import pytest
 import orthocal as oc
 from orthocal.cli.serving import served_models
 from orthocal.errors import InputError, SimulatorError
-from orthocal.results import store
+from orthocal.results.files import store
 from orthocal.results.served import Served
 
 umbridge = pytest.importorskip("umbridge", reason="needs umbridge, the extra umbridge")

@@ -196,7 +196,7 @@ def test_if_no_group_can_be_left_out_it_says_why():
 
 
 def test_standard_errors_are_those_over_groups():
-    from orthocal.results.scores import mean_and_error
+    from orthocal.results.predict.scores import mean_and_error
 
     values, groups = np.repeat([1.0, 2.0, 6.0], 10), np.repeat([0, 1, 2], 10)
     mean, error = mean_and_error(values, groups)

@@ -121,7 +121,7 @@ def test_runs_keys_go_with_runs(folder):
 @pytest.mark.slow
 def test_the_whole_way_without_python(folder, capsys, monkeypatch):
     """Two CSV tables and a TOML file: the parameters of the truth are found."""
-    monkeypatch.setattr("orthocal.results.report.render", lambda *_: "a page\n" * 200)
+    monkeypatch.setattr("orthocal.results.report.report.render", lambda *_: "a page\n" * 200)
     path = written(folder, "wide.csv", "[output]\nfolder = 'out'\n")
     monkeypatch.setattr("sys.argv", ["orthocal", "run", str(path), "--no-checkpoint"])
     with pytest.raises(SystemExit) as ended:

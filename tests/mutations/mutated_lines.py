@@ -197,7 +197,7 @@ MUTATIONS = [
         ("no halving", "size = np.where(worse, size / 2, size)", "size = size * 1"),
     ),
     *_of(
-        "results/predict.py",
+        "results/predict/predict.py",
         "results/test_predicted_noise.py",
         (
             "a point's own noise is ignored at the data",
@@ -216,7 +216,7 @@ MUTATIONS = [
         ),
     ),
     *_of(
-        "results/curvature.py",
+        "results/checks/run_diagnostics.py",
         "results/test_curvature.py",
         ("points count alike", "problem.volumes[:, None] *", "np.full((problem.data.n, 1), 1 / problem.data.n) *"),
         ("without the metric", "(problem.whiten(bias) @ problem.metric)", "problem.whiten(bias)"),

@@ -11,8 +11,8 @@ from scipy.optimize import least_squares
 
 import orthocal as oc
 from orthocal.errors import NonFiniteError
-from orthocal.results import noted
-from orthocal.results.curvature import curvature_factors
+from orthocal.results.checks import run_diagnostics as noted
+from orthocal.results.checks.run_diagnostics import curvature_factors
 
 N = 200
 X = ((np.arange(N) + 0.5) / N)[:, None]

@@ -10,8 +10,8 @@ from scipy.stats import qmc
 
 import orthocal as oc
 from orthocal.problem.data.labels import LabelColumns
-from orthocal.results.coverage import Coverage, DomainCoverage, domain_findings
-from orthocal.results.figures import fit_figure
+from orthocal.results.data_coverage import Coverage, DomainCoverage, domain_findings
+from orthocal.results.figures.figures import fit_figure
 
 
 def record(x, domain=None, names=None, labels=None):

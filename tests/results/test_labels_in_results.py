@@ -8,7 +8,7 @@ from scipy import stats
 import orthocal as oc
 from helpers import short
 from orthocal.errors import InputError
-from orthocal.results.figures import bias_figure, fit_figure
+from orthocal.results.figures.figures import bias_figure, fit_figure
 
 
 def simulator(x, theta):

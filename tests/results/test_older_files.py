@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import orthocal as oc
-from orthocal.results import older
+from orthocal.results.files import migrations as older
 
 OLDER = Path(__file__).with_name("older")
 

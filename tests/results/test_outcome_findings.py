@@ -128,7 +128,7 @@ def test_errors_in_x_beside_a_curved_simulator():
 
 
 def test_the_report_names_errors_in_x():
-    from orthocal.results.report import settings_of
+    from orthocal.results.report.report import settings_of
 
     problem = oc.Problem(X, 2 * X, lambda x, t: t[0] * x, EXACT, oc.Box(0, 4), 0.01, starts=2, x_err=0.05)
     settings = dict(settings_of(short(problem, "none", draws=20).record))

@@ -9,9 +9,9 @@ from scipy import stats
 import orthocal as oc
 from orthocal.errors import InputError
 from orthocal.pages.pictures import picture
-from orthocal.results.figures import bias_drawing, fit_drawing, predictive_drawing, residuals_drawing
-from orthocal.results.parameter_figures import pairs_panels, posterior_panels, posterior_seen, prior_density
-from orthocal.results.replicated import levels_of, replicated
+from orthocal.results.figures.figures import bias_drawing, fit_drawing, predictive_drawing, residuals_drawing
+from orthocal.results.figures.parameters import pairs_panels, posterior_panels, posterior_seen, prior_density
+from orthocal.results.predict.predictive_data import levels_of, replicated
 
 QUICK = {"draws": 60, "chains": 2, "seed": 1, "progress": False}
 GP = oc.methods.Joint(oc.bias.GP(1.5, 0.5, 0.5))

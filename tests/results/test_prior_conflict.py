@@ -6,7 +6,7 @@ from scipy import stats
 
 import orthocal as oc
 from helpers import short
-from orthocal.results.prior_conflict import FALSE_ALARM, prior_tails
+from orthocal.results.checks.prior_conflict import FALSE_ALARM, prior_tails
 
 X = np.linspace(0, 1, 30)
 

@@ -11,8 +11,8 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.examples import MODEL1, MODEL3
-from orthocal.results import figures as plots
-from orthocal.results import report
+from orthocal.results.figures import figures as plots
+from orthocal.results.report import report
 
 ODD = "<script>alert('1')</script>\"&$"
 GP = oc.methods.Projected(oc.bias.GP(1.5, 1.0, 0.5))

@@ -10,7 +10,7 @@ import orthocal as oc
 from helpers import short
 from orthocal.examples import FIN, MODEL1, fin_truth
 from orthocal.problem.data.labels import LabelColumns
-from orthocal.results.residuals import FALSE_ALARM, misfits
+from orthocal.results.checks.residuals import FALSE_ALARM, misfits
 
 
 def flat_fit(residual, x, noise_sd=1.0):

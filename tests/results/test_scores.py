@@ -12,8 +12,8 @@ import orthocal as oc
 from helpers import short
 from orthocal.errors import InputError
 from orthocal.examples import MODEL1, TWO_OUTCOMES
-from orthocal.results.likelihood import log_likelihood
-from orthocal.results.scores import CellScores, cell_scores, crps, loo, mean_and_error, score_table
+from orthocal.results.predict.likelihood import log_likelihood
+from orthocal.results.predict.scores import CellScores, cell_scores, crps, loo, mean_and_error, score_table
 
 short_run = functools.partial(short, draws=100, seed=3)
 

@@ -8,8 +8,8 @@ from scipy import stats
 import orthocal as oc
 from helpers import short
 from orthocal.errors import InputError
-from orthocal.results.figures import bias_figure, fit_figure
-from orthocal.results.report import render
+from orthocal.results.figures.figures import bias_figure, fit_figure
+from orthocal.results.report.report import render
 
 RNG = np.random.default_rng(5)
 X = np.sort(RNG.uniform(0, 3, 30))

@@ -40,7 +40,7 @@ def is_fit(path: Path) -> bool:
 
 def experiment_of(posterior: Posterior, name: str | None, fit: Path) -> Posterior:
     """The posterior of one experiment, where there are several."""
-    from ..results.together import TogetherPosterior
+    from ..results.joint_posterior import TogetherPosterior
 
     if isinstance(posterior, TogetherPosterior):
         names = ", ".join(posterior.experiments)

@@ -99,8 +99,8 @@ def _predictions(posterior: Posterior) -> pd.DataFrame | None:
     """Predictions at the data, of several experiments one below the other; None where that would be too long."""
     import pandas as pd
 
+    from ..results.joint_posterior import TogetherPosterior
     from ..results.predicted_table import data_table, predicted_table
-    from ..results.together import TogetherPosterior
 
     several = isinstance(posterior, TogetherPosterior)
     parts = posterior.experiments if isinstance(posterior, TogetherPosterior) else {"": posterior}

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..pages.tables import Grid
-from ..results.scores import mean_and_error
+from ..results.predict.scores import mean_and_error
 from .tables import Compared
 
 #: groups in a printed table, the worst ones; all are in ``group_scores()`` and in the CSV file

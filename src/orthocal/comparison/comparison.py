@@ -23,7 +23,7 @@ from ..problem.data.field_data import FieldData, Groups
 from ..problem.fingerprint import digest
 from ..problem.problem import Problem
 from ..progress import progress_shown
-from ..results.likelihood import require_density
+from ..results.predict.likelihood import require_density
 from .by_group import group_scores
 from .fits import Scored, prepared, run_methods
 from .folds import Split, held_groups, split_groups, split_rows

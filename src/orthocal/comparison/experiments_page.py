@@ -17,7 +17,7 @@ from ..pages.page import rendered
 from ..pages.panels import Drawing
 from ..pages.pictures import picture
 from ..pages.tables import Grid, with_error
-from ..results.figure_parts import with_unit
+from ..results.figures.parts import with_unit
 from ..results.posterior import Posterior
 from .figures import fits_drawing
 from .words import settings_words

@@ -13,7 +13,7 @@ from scipy.stats import gaussian_kde
 from ..arrays import Array
 from ..pages.panels import Drawing, Panel
 from ..pages.style import CHAINS, GRID, GUIDE, MODEL, MOST_PANELS, TOTAL, shortened, text
-from ..results.figure_parts import with_unit
+from ..results.figures.parts import with_unit
 from ..results.posterior import Posterior
 
 #: letters of a fit's name that an axis has room for

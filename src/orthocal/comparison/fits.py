@@ -16,7 +16,7 @@ from ..problem.data.field_data import FieldData
 from ..problem.problem import Problem
 from ..progress import progress_bar
 from ..results.posterior import Posterior
-from ..results.scores import CellScores, cell_scores
+from ..results.predict.scores import CellScores, cell_scores
 from .folds import Fold, Split
 from .left_out import output_scores
 

@@ -12,7 +12,7 @@ from ..methods import Method
 from ..methods.bias_samplers import method_for
 from ..problem.problem import Problem
 from ..results.posterior import Posterior
-from ..results.scores import CellScores, cell_scores
+from ..results.predict.scores import CellScores, cell_scores
 from .folds import Fold, Split
 
 

@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 
 from ..pages.panels import Drawing, one_panel
 from ..pages.style import CHAINS, DATA, shortened, text
-from ..results.figure_parts import MOST_OUTPUTS
-from ..results.output_figures import LONGEST_NAME, finished
-from ..results.outputs import output_bands
+from ..results.figures.outputs import LONGEST_OUTPUT, finished
+from ..results.figures.parts import MOST_OUTPUTS
 from ..results.posterior import Posterior
+from ..results.predict.outputs import output_bands
 
 
 def compared_outputs(posteriors: dict[str, Posterior]) -> Drawing:
@@ -31,7 +31,7 @@ def compared_outputs(posteriors: dict[str, Posterior]) -> Drawing:
             )
         axis.axvline(0, color=DATA, lw=0.9)
         axis.set(xlabel="bias [noise sd]")
-        finished(axis, levels, [shortened(name, LONGEST_NAME) for name in names])
+        finished(axis, levels, [shortened(name, LONGEST_OUTPUT) for name in names])
 
     largest = {label: int(np.abs(band[0]).argmax()) for label, band in sds.items()}
     words = [f"{label} at most {sds[label][0, k]:.2g}, of {names[k]}" for label, k in largest.items()]

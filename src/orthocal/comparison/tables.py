@@ -12,8 +12,8 @@ from ..arrays import IntArray
 from ..methods.base import KINDS, ListedMethod, Method
 from ..problem.data.field_data import Groups
 from ..results.posterior import Posterior
-from ..results.scores import loo as psis_loo
-from ..results.scores import mean_and_error, score_table
+from ..results.predict.scores import loo as psis_loo
+from ..results.predict.scores import mean_and_error, score_table
 from .fits import HeldOut
 
 

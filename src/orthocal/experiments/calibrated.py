@@ -14,12 +14,12 @@ from ..methods.stored_draws import thinned
 from ..problem.prior.parameters import Parameters
 from ..problem.problem import Problem
 from ..results import record
+from ..results.checks.open_directions import named_directions
+from ..results.checks.prior_conflict import prior_tails
+from ..results.joint_posterior import OF_PARAMETERS, TogetherPosterior, together_tree, tree_of, with_experiments
 from ..results.labelled import labelled
-from ..results.notes import Notes
-from ..results.open_directions import named_directions
 from ..results.posterior import Posterior
-from ..results.prior_conflict import prior_tails
-from ..results.together import OF_PARAMETERS, TogetherPosterior, together_tree, tree_of, with_experiments
+from ..results.run_facts import Notes
 from .draws import TogetherDraws, together_draws
 from .experiments import Experiments
 from .prior_groups import add_own_priors, prior_groups

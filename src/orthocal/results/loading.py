@@ -14,10 +14,10 @@ from ..errors import InputError
 from ..problem.outputs import OutputFunction, called_without_x
 from ..problem.simulator.simulator import BoundSimulator
 from ..problem.simulator.simulator_function import Function
-from . import store
+from .files import store
+from .joint_posterior import TogetherPosterior, tree_of
 from .posterior import Posterior
 from .record import Record
-from .together import TogetherPosterior, tree_of
 
 
 def load(

@@ -51,7 +51,7 @@ class Plots:
         >>> [axis.get_title() for axis in posterior.plot_fit().axes]
         ['model alone', 'model + bias']
         """
-        from .figures import fit_drawing
+        from .figures.figures import fit_drawing
 
         _ = self.curves
         return fit_drawing(self._drawn_record(), outcome, x).figure()
@@ -78,7 +78,7 @@ class Plots:
         >>> posterior.plot_bias().axes[0].get_ylabel()
         'bias of y'
         """
-        from .figures import bias_drawing
+        from .figures.figures import bias_drawing
 
         _ = self.curves
         return bias_drawing(self._drawn_record(), outcome, x).figure()
@@ -101,7 +101,7 @@ class Plots:
         >>> posterior.plot_posterior(["slope"]).axes[0].get_title()
         'slope'
         """
-        from .figures import posterior_figure
+        from .figures.figures import posterior_figure
 
         return posterior_figure(self.record, parameters)
 
@@ -125,7 +125,7 @@ class Plots:
         >>> [axis.get_xlabel() for axis in posterior.plot_residuals().axes]
         ['fitted y', 'x']
         """
-        from .figures import residuals_drawing
+        from .figures.figures import residuals_drawing
 
         return residuals_drawing(self._drawn_record(), outcome, x).figure()
 
@@ -147,7 +147,7 @@ class Plots:
         >>> len(posterior.plot_predictive().axes)
         2
         """
-        from .figures import predictive_drawing
+        from .figures.figures import predictive_drawing
 
         return predictive_drawing(self._drawn_record(), outcome).figure()
 
@@ -162,6 +162,6 @@ class Plots:
         >>> len(posterior.pairs_figure().axes)
         1
         """
-        from .parameter_figures import pairs_figure
+        from .figures.parameters import pairs_figure
 
         return pairs_figure(self.record)

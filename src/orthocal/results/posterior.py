@@ -13,12 +13,12 @@ from ..errors import InputError
 from ..findings import Findings
 from ..machine.threads import one_blas_thread
 from ..problem.simulator.simulator import BoundSimulator
-from . import store
-from .check import findings
-from .likelihood import few_enough, likelihood_group, require_likelihood
-from .predictive import PREDICTIVE, predictive_group
+from .checks.check import findings
+from .files import store
+from .predict.likelihood import few_enough, likelihood_group, require_likelihood
+from .predict.predictive_data import PREDICTIVE, predictive_group
+from .predict.scores import Loo, loo
 from .record import Record
-from .scores import Loo, loo
 from .shown import posterior_html
 from .tables import Tables
 
@@ -234,7 +234,7 @@ class Posterior(Tables):
         >>> path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
         True
         """
-        from .report import write_report
+        from .report.report import write_report
 
         _ = self.curves
         return write_report(self.record, path)

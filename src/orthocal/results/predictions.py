@@ -20,11 +20,17 @@ from ..problem.data.field_data import new_inputs
 from ..problem.simulator.emulator import EmulatorLike
 from ..problem.simulator.simulator import BoundSimulator
 from ..progress import progress_shown
-from .bias_size import size_table
-from .coverage import distances
-from .curves import along_labels, domain_curves
+from .data_coverage import distances
 from .plotting import Plots
-from .predict import Predictor, prediction_at_data, prepared_samplers, restored_samplers
+from .predict.bias_size import size_table
+from .predict.predict import (
+    Predictor,
+    along_labels,
+    domain_curves,
+    prediction_at_data,
+    prepared_samplers,
+    restored_samplers,
+)
 
 #: draws behind the curves of the report
 CURVE_DRAWS = 400

@@ -32,7 +32,7 @@ from ..problem.prior.parameters import KEPT, Support
 from ..problem.problem import Problem
 from ..projection import ProjectionKind
 from .labelled import observed_matrix
-from .notes import Notes
+from .run_facts import Notes
 
 FORMAT = "orthocal posterior 2"
 
@@ -294,7 +294,7 @@ class Record:
 
     @property
     def curves(self) -> xr.Dataset | None:
-        """Bands along the domain, where they have been computed; see ``results/curves.py``."""
+        """Bands along the domain, where they have been computed; see ``results/predict/predict.py``."""
         return self.data["curves"].to_dataset() if "curves" in self.data.children else None
 
     @property

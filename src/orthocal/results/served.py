@@ -11,7 +11,7 @@ from ..arrays import Array, IntArray
 from ..errors import InputError
 from ..machine.threads import one_blas_thread
 from .posterior import Posterior
-from .predict import prediction_at_data
+from .predict.predict import prediction_at_data
 
 #: what a prediction has
 QUANTITIES = ("model", "bias", "mean", "observation")

@@ -1,0 +1,1 @@
+"""What a user should know before trusting a posterior: findings in plain words."""

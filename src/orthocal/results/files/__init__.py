@@ -1,0 +1,1 @@
+"""Results on disk, and files of older versions."""

@@ -1,0 +1,1 @@
+"""Predictions from a posterior, their scores, and the size of the bias."""
