@@ -9,9 +9,9 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.emulators.bart import BART
-from orthocal.emulators.cut_kernels import move_cuts
 from orthocal.emulators.lookup import plan_tables
 from orthocal.emulators.stacked import StackedEmulator
+from orthocal.emulators.tree_kernels import move_cuts
 from orthocal.errors import InputError
 from orthocal.regression.tree_kernels import CHILD, CUT, DEPTH, FREE, LEAF, PARENT, SLOTS, VARIABLE
 

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.stats import qmc
 
 import orthocal as oc
-from orthocal.emulators.nearness import Nearness
+from orthocal.emulators.emulator import Nearness
 
 DIMENSIONS = (1, 2, 5, 11)
 X = np.linspace(0, 1, 40)

@@ -13,7 +13,7 @@ from .options import listed
 from .outputs import outputs_in
 
 if TYPE_CHECKING:
-    from ..emulators.held_out import EmulatorComparison
+    from ..emulators.held_out.held_out import EmulatorComparison
     from ..runs.table import RunTable
 
 
@@ -39,8 +39,8 @@ def emulate(
     quiet: Quiet = False,
 ) -> None:
     """Compare emulators by how well they predict runs that they have not seen."""
-    from ..emulators.held_out import compare_emulators
-    from ..emulators.page import write_emulator_page
+    from ..emulators.held_out.held_out import compare_emulators
+    from ..emulators.held_out.page import write_emulator_page
 
     names = None if emulators is None else listed(emulators)
     kinds = {"table": "emulators.csv", "figure": "emulators.svg", "report": "emulators.html"}

@@ -10,8 +10,8 @@ from .emulator import Emulator as Emulator
 from .gp import GP as GP
 from .bart import BART as BART
 from .bmars import BMARS as BMARS
-from .forest import Forest as Forest
-from .mlp import MLP as MLP
+from .scikit_learn import Forest as Forest
+from .scikit_learn import MLP as MLP
 from .choice import emulate as emulate
-from .held_out import EmulatorComparison as EmulatorComparison
-from .held_out import compare_emulators as compare_emulators
+from .held_out.held_out import EmulatorComparison as EmulatorComparison
+from .held_out.held_out import compare_emulators as compare_emulators

@@ -14,11 +14,10 @@ from ..regression.bart import BARTSampler, Forest
 from ..regression.settings import BARTSettings
 from ..regression.tree_kernels import evaluate
 from .base import Layout, Settings, listed
-from .cut_kernels import move_cuts
-from .lookup import MOST_BYTES, Lookup, Packed
+from .lookup import MOST_BYTES, Lookup, Packed, SoftForest
 from .replicates import pure_var
 from .sampled_regression import Chain, Sampled, check_rows, check_whole, keeps_from, noise_prior, sample_targets
-from .soft_forest import SoftForest
+from .tree_kernels import move_cuts
 
 #: rows times sweeps that a chain may take by itself: 50 s for 200 trees, and most sweeps a draw
 MOST_WORK, MOST_THIN = 1e8, 10

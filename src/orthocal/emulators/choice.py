@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..runs.table import RunTable
 from .emulator import Emulator
 from .fitting import EmulatorChoice, LayoutChoice, fitted_emulator
-from .held_out import compare_emulators
+from .held_out.held_out import compare_emulators
 
 
 def emulate(

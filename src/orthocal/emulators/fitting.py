@@ -14,7 +14,7 @@ from ..runs.table import RunTable
 from .base import EMULATORS, Layout, Regressor
 from .components import ComponentEmulator
 from .emulator import Emulator
-from .foreign import FitPredict, Foreign
+from .scikit_learn import FitPredict, Foreign
 from .stacked import StackedEmulator
 
 LayoutChoice = Literal["auto"] | Layout

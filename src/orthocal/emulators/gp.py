@@ -17,9 +17,9 @@ from ..machine.threads import one_blas_thread
 from ..progress import progress_bar
 from ..regression.gaussian_process import correlation, jittered_cholesky, radial_correlation, radial_slope
 from .base import Layout, Settings, listed
-from .gp_draws import GPDraw, gp_draws
+from .draws.gp_draws import GPDraw, gp_draws
+from .draws.lazy_sequence import Lazy
 from .gp_hyperparameters import few, likeliest, likely
-from .lazily import Lazy
 from .replicates import MergedRuns, merged_runs, trend_basis, trend_size
 
 #: exact regression beyond this takes minutes and gigabytes

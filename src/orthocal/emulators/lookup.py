@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array, IntArray
-from .lookup_kernels import add_leaves, count_leaves, look_up
+from .tree_kernels import add_leaves, count_leaves, look_up, walk_softly
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
@@ -233,3 +233,70 @@ def _distinct_bytes(rows: Bytes) -> tuple[Bytes, IntArray]:
     whole = rows.view(np.dtype((np.void, rows.shape[1]))).ravel()
     distinct, member = np.unique(whole, return_inverse=True)
     return distinct.view(np.uint8).reshape(-1, rows.shape[1]), member.ravel().astype(np.intp)
+
+
+class SoftForest(NamedTuple):
+    """offset + sum of trees, each leaf times a factor, of r targets: a function of inputs (M, k).
+
+    Attributes
+    ----------
+    forests, factors
+        The packed trees of each target, and what each of their nodes is multiplied by, (L,).
+    offset
+        (r,).
+    cut_points
+        Of each input.
+    width
+        Half the width of the gates of each input, (k,).
+    """
+
+    forests: list[Packed]
+    factors: list[Array]
+    offset: Array
+    cut_points: list[Array]
+    width: Array
+
+    def predict(self, inputs: Array) -> Array:
+        """(M, r): every input is smooth."""
+        function = self.at(np.empty((1, 0)))
+        return np.concatenate([function(row) for row in inputs])
+
+    def gradient(self, inputs: Array) -> Array:
+        """(M, r, k)."""
+        function = self.at(np.empty((1, 0)))
+        return np.concatenate([function.gradient(row) for row in inputs])
+
+    def at(self, points: Array) -> SoftFunction:
+        """The function of theta (p,), the other inputs, at points (m, d)."""
+        return SoftFunction(self, points)
+
+
+class SoftFunction:
+    """theta (p,) -> (m, r) at fixed points (m, d), with its gradient (m, r, p)."""
+
+    def __init__(self, forest: SoftForest, points: Array) -> None:
+        d = points.shape[1]
+        self._forest, self._width = forest, np.ascontiguousarray(forest.width[d:])
+        self._point_bins, self._row_of_point = distinct_rows(points, forest.cut_points[:d])
+        own = forest.cut_points[d:]
+        self._cut_points = np.concatenate([np.empty(0), *own])
+        self._starts = np.concatenate([[0], np.cumsum([len(cuts) for cuts in own], dtype=np.int64)])
+
+    def __call__(self, theta: Array) -> Array:
+        return self._walked(theta)[:, :, 0]
+
+    def gradient(self, theta: Array) -> Array:
+        return self._walked(theta)[:, :, 1:]
+
+    def _walked(self, theta: Array) -> Array:
+        """(m, r, 1 + p)."""
+        targets = []
+        for forest, factor, offset in zip(self._forest.forests, self._forest.factors, self._forest.offset, strict=True):
+            output = np.zeros((1 + len(theta), self._point_bins.shape[1]))
+            output[0] = offset
+            walk_softly(
+                *forest, factor, self._cut_points, self._starts, self._point_bins, np.ascontiguousarray(theta),
+                self._width, output,
+            )  # fmt: skip
+            targets.append(output.T[self._row_of_point])
+        return np.stack(targets, axis=1)

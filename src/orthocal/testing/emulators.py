@@ -11,7 +11,7 @@ from scipy.stats import qmc, uniform
 
 from ..arrays import Array
 from ..emulators import Emulator, Regressor, emulate
-from ..emulators.foreign import FitPredict
+from ..emulators.scikit_learn import FitPredict
 from ..errors import InputError
 from ..problem import Box, Problem
 from ..problem.simulator.emulator import EmulatorLike, emulator_with_draws

@@ -15,9 +15,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..machine.compiling import entry, part
+from ..regression.tree_kernels import CHILD, CUT, DEPTHS, FREE, LEAF, PARENT, SLOTS, VARIABLE, cut_range, log_prior
 
 #: more than the depth of any tree
-DEPTHS = 64
+DEEPEST = 64
 
 
 @part
@@ -71,7 +72,7 @@ def count_leaves(kind, bins, d, counts):
     lo, hi, path, pair = (
         np.empty(k, np.int64),
         np.empty(k, np.int64),
-        np.empty((DEPTHS, 5), np.int64),
+        np.empty((DEEPEST, 5), np.int64),
         np.zeros(2, np.int64),
     )
     start_boxes(bins, lo, hi)
@@ -119,7 +120,7 @@ def add_leaves(kind, value, bins, point_bins, target, choice, first, axes, strid
     lo, hi, path, pair = (
         np.empty(k, np.int64),
         np.empty(k, np.int64),
-        np.empty((DEPTHS, 5), np.int64),
+        np.empty((DEEPEST, 5), np.int64),
         np.zeros(2, np.int64),
     )
     rows = np.empty(point_bins.shape[1] + 1, np.int64)
@@ -224,3 +225,129 @@ def look_up(
     for i in range(len(row_of_point)):
         for k in range(r):
             output[i, k] = total[k, row_of_point[i]]
+
+
+@entry
+def move_cuts(rng, nodes, cuts, shares, gap_low, gap_high, alpha, beta):
+    """One Metropolis step in place for every inner node: a cut of the same gap, ``gap_low`` to ``gap_high`` - 1.
+
+    The gaps (k, most cuts) are those of each cut; the likelihood stays what it is. The number of cuts that moved.
+    """
+    chances = np.empty(DEPTHS)
+    for depth in range(DEPTHS):
+        chances[depth] = alpha * (1.0 + depth) ** (-beta)
+    moved = 0
+    for t in range(len(nodes)):
+        tree = nodes[t]
+        if tree[0, CHILD] == LEAF:
+            continue
+        prior = log_prior(tree, cuts, shares, chances)
+        for k in range(SLOTS):
+            if tree[k, PARENT] == FREE or tree[k, CHILD] == LEAF:
+                continue
+            v, old = np.int64(tree[k, VARIABLE]), np.int64(tree[k, CUT])
+            lo, hi = cut_range(tree, k, v, cuts)
+            lo, hi = max(lo, gap_low[v, old]), min(hi, gap_high[v, old])
+            cut = lo + int(rng.random() * (hi - lo))
+            if cut == old:
+                continue
+            tree[k, CUT] = cut
+            proposed = log_prior(tree, cuts, shares, chances)
+            if np.log(1 - rng.random()) < proposed - prior:
+                prior = proposed
+                moved += 1
+            else:
+                tree[k, CUT] = old
+    return moved
+
+
+@part
+def gate(z):
+    """The share of Epanechnikov's kernel below z: 0 from -1, 1 from 1 on."""
+    if z <= -1.0:
+        return 0.0
+    if z >= 1.0:
+        return 1.0
+    return 0.5 + 0.75 * z - 0.25 * z * z * z
+
+
+@part
+def gate_slope(z):
+    return 0.75 * (1.0 - z * z) if -1.0 < z < 1.0 else 0.0
+
+
+@part
+def enter(stack, top, to, g, slope, j):
+    """Level ``to`` as the level ``top`` times g, whose derivative by parameter j is ``slope``."""
+    for i in range(stack.shape[2]):
+        for c in range(1, stack.shape[1]):
+            stack[to, c, i] = stack[top, c, i] * g
+        stack[to, 1 + j, i] += stack[top, 0, i] * slope
+        stack[to, 0, i] = stack[top, 0, i] * g
+
+
+@part
+def divide(stack, top, bins, cut):
+    """The next level as the points left of a cut in x, and the level ``top`` as those right of it."""
+    for i in range(stack.shape[2]):
+        right = bins[i] > cut
+        for c in range(stack.shape[1]):
+            stack[top + 1, c, i] = 0.0 if right else stack[top, c, i]
+            if not right:
+                stack[top, c, i] = 0.0
+
+
+@entry
+def walk_softly(kind, value, factor, cut_points, starts, point_bins, theta, width, output):
+    """Add the trees to ``output`` (1 + p, u): their sum at u points, and its derivatives by theta (p,).
+
+    ``kind`` (L, 2) and ``value`` (L,) are packed trees one after the other, ``factor`` (L,) what each leaf is
+    multiplied by; the cut points of parameter j are those from ``starts[j]``, ``width`` (p,) is half that of its gates.
+    Level ``top`` of the stack has the weights of the points at the node, and the derivatives of these.
+    """
+    d, u, p = len(point_bins), output.shape[1], len(theta)
+    stack = np.empty((DEPTHS + 1, 1 + p, u))
+    top, started = 0, False
+    for node in range(len(value)):
+        if not started:
+            # the root of the next tree
+            top, started = 0, True
+            for i in range(u):
+                for c in range(1 + p):
+                    stack[0, c, i] = 0.0
+                stack[0, 0, i] = 1.0
+        v, cut = np.int64(kind[node, 0]), np.int64(kind[node, 1])
+        if v < 0:
+            for c in range(1 + p):
+                for i in range(u):
+                    output[c, i] += factor[node] * value[node] * stack[top, c, i]
+            top -= 1
+            started = top >= 0
+        elif v < d:
+            divide(stack, top, point_bins[v], cut)
+            top += 1
+        else:
+            z = (cut_points[starts[v - d] + cut] - theta[v - d]) / width[v - d]
+            g, slope = gate(z), -gate_slope(z) / width[v - d]
+            # the left child is on top of the right one, which takes the node's place
+            enter(stack, top, top + 1, g, slope, v - d)
+            enter(stack, top, top, 1.0 - g, -slope, v - d)
+            top += 1
+
+
+@entry
+def walk(roots, left, right, feature, threshold, value, inputs, means):
+    """Add to means (M, r) the mean over trees of the leaf values (nodes, r) that the inputs (M, k) end in."""
+    for m in range(len(inputs)):
+        for root in roots:
+            node = root
+            while left[node] >= 0:
+                # single precision, in which the trees were grown
+                if np.float32(inputs[m, feature[node]]) <= threshold[node]:
+                    node = root + left[node]
+                else:
+                    node = root + right[node]
+            for k in range(means.shape[1]):
+                means[m, k] += value[node, k]
+        for k in range(means.shape[1]):
+            means[m, k] /= len(roots)

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ..files import whole_file
-from ..pages.page import rendered
-from ..pages.pictures import picture
-from ..pages.tables import Grid
-from ..runs.table import RunTable
-from .figure import held_out_drawing
-from .held_out import EmulatorComparison
+from ...files import whole_file
+from ...pages.page import rendered
+from ...pages.pictures import picture
+from ...pages.tables import Grid
+from ...runs.table import RunTable
+from .held_out import EmulatorComparison, held_out_drawing
 
 _CAPTION = (
     "The rms error of all held-out cells, as a share of their spread about the mean run: smaller is better. Coverage "

@@ -19,9 +19,9 @@ from typing import Protocol
 
 import numpy as np
 
-from ..arrays import Array, BoolArray
-from ..errors import InputError
-from ..runs.table import RunTable
+from ...arrays import Array, BoolArray
+from ...errors import InputError
+from ...runs.table import RunTable
 
 #: times that the emulator is learnt anew, and draws of each
 MOST_FOLDS, DRAWS = 4, 24

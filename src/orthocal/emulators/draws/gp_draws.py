@@ -28,8 +28,8 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.special import logsumexp
 
-from ..arrays import Array
-from .lazily import Lazy, Room
+from ...arrays import Array
+from .lazy_sequence import Lazy, Room
 
 #: frequencies of each octave, and most octaves; the tail of the squared exponential's density ends sooner
 FREQUENCIES, MOST_OCTAVES, MOST_GAUSSIAN = 128, 9, 4

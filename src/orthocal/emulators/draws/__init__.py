@@ -1,0 +1,1 @@
+"""Draws of emulators as functions, and how far they are from the simulator."""

@@ -1,0 +1,1 @@
+"""Emulators compared by the runs that they have not seen."""
