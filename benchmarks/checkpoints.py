@@ -20,7 +20,7 @@ import numpy as np
 from scipy import stats
 
 import orthocal as oc
-from orthocal.execution.checkpoint_file import CheckpointFile
+from orthocal.execution.checkpoints.checkpoint_file import CheckpointFile
 
 #: method, field data, milliseconds of a call of the simulator, draws a chain: a run takes some seconds
 RUNS = (

@@ -29,7 +29,7 @@ if _TYPE_CHECKING:
     from .errors import OrthocalWarning as OrthocalWarning
     from .execution import Program as Program
     from .execution.fmu import FMU as FMU
-    from .execution.umbridge import UMBridge as UMBridge
+    from .execution.servers.umbridge import UMBridge as UMBridge
     from .experiments import Experiments as Experiments
     from .experiments import Pooled as Pooled
     from .problem import Box as Box
@@ -74,7 +74,7 @@ _PUBLIC = {
     ),
     "execution": ("Program",),
     "execution.fmu": ("FMU",),
-    "execution.umbridge": ("UMBridge",),
+    "execution.servers.umbridge": ("UMBridge",),
     "experiments": (
         "Experiments",
         "Pooled",

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from .errors import InputError, OrthocalWarning
-from .execution.checkpoint_file import Checkpoint, kept_in
-from .execution.clock import Clock, Spent
-from .execution.keeping import Keeper, keeper_around, kept_by
+from .execution.checkpoints.checkpoint_file import Checkpoint, kept_in
+from .execution.checkpoints.keeping import Keeper, keeper_around, kept_by
+from .execution.work.clock import Clock, Spent
 from .experiments import Experiments
 from .experiments.calibrated import alone, made
 from .experiments.draws import joint_method

@@ -126,7 +126,7 @@ def test_while_processes_for_the_simulator_start(interrupted, small):
         "    return", "    time.sleep(0.3)\n    return"
     )
     (small / "simulator.py").write_text(slow)
-    run = interrupted("orthocal.execution.processes", among="spawn_main")
+    run = interrupted("orthocal.execution.work.processes", among="spawn_main")
     assert (run.returncode, run.stderr) == (130, SENTENCE)
 
 

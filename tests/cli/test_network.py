@@ -18,8 +18,8 @@ NETWORK = [
 ]
 NAMED = {
     "cli/serving.py": ["aiohttp", "aiohttp"],
-    "execution/dask_cluster.py": ["distributed"],
-    "execution/servers.py": ["socket", "http", "urllib"],
+    "execution/work/workers.py": ["distributed"],
+    "execution/servers/servers.py": ["socket", "http", "urllib"],
 }
 
 # a connection of any kind but through a file of this machine is an event of Python's

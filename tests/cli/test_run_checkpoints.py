@@ -61,7 +61,7 @@ def folder(tmp_path):
 def test_a_run_is_resumed_from_anywhere(folder, monkeypatch):
     """An interrupt among the draws; then the checkpoint alone says what to do."""
     monkeypatch.setattr(checkpoints, "AFTER", 0.0)
-    from orthocal.execution.checkpoint_file import CheckpointFile
+    from orthocal.execution.checkpoints.checkpoint_file import CheckpointFile
 
     def offered(self, loop, iteration, state, draws):
         if iteration == 13:
@@ -88,7 +88,7 @@ def test_a_checkpoint_without_its_problem_says_so(folder):
     def made(origin):
         path = folder / "fit.ckpt"
         path.unlink(missing_ok=True)
-        from orthocal.execution.checkpoint_file import _File
+        from orthocal.execution.checkpoints.checkpoint_file import _File
 
         with _File(path, 1.0, "") as file:
             file.write([("INSERT INTO work VALUES ('origin', ?)", (origin,))])
@@ -126,7 +126,7 @@ def test_signals_leave_the_checkpoint(folder, number):
 def test_a_comparison_is_resumed(folder, monkeypatch):
     """Ended in the second fit, which is that of the first fold; its tables are those of one that was not."""
     monkeypatch.setattr(checkpoints, "AFTER", 0.0)
-    from orthocal.execution.checkpoint_file import CheckpointFile
+    from orthocal.execution.checkpoints.checkpoint_file import CheckpointFile
 
     begun, offered = [], CheckpointFile.offered
 

@@ -125,7 +125,7 @@ def test_settings_that_there_are_not(small, program):
 def test_a_checkpoint_goes_on_with_its_own_settings_alone(small, monkeypatch, plain_pages):
     monkeypatch.setattr(checkpoints, "AFTER", 0.0)
     monkeypatch.chdir(small)
-    from orthocal.execution.checkpoint_file import CheckpointFile
+    from orthocal.execution.checkpoints.checkpoint_file import CheckpointFile
 
     def offered(self, loop, iteration, state, draws):
         if iteration == 13:

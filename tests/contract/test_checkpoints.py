@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.execution.checkpoint_file import CheckpointFile
+from orthocal.execution.checkpoints.checkpoint_file import CheckpointFile
 
 METHODS = {
     "gp": oc.methods.Joint(),

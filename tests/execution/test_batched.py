@@ -6,7 +6,7 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.errors import InputError, SimulatorError
-from orthocal.execution.checkpoint_file import Checkpoint, kept_in
+from orthocal.execution.checkpoints.checkpoint_file import Checkpoint, kept_in
 
 X = np.linspace(0, 1, 25)
 PRIORS = {"a": stats.norm(0, 10), "b": stats.uniform(0.1, 4)}
@@ -94,10 +94,10 @@ def test_outputs_without_inputs():
 
 
 def test_slow_batches_are_kept_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr("orthocal.execution.checkpoint_file.LEAST_SECONDS", -1.0)
-    monkeypatch.setattr("orthocal.execution.checkpoint_file.EVERY", 0.0)
-    monkeypatch.setattr("orthocal.execution.spending.SHARE", 1e9)
-    monkeypatch.setattr("orthocal.execution.checkpoint_file.BYTES_A_SECOND", 1e12)
+    monkeypatch.setattr("orthocal.execution.checkpoints.checkpoint_file.LEAST_SECONDS", -1.0)
+    monkeypatch.setattr("orthocal.execution.checkpoints.checkpoint_file.EVERY", 0.0)
+    monkeypatch.setattr("orthocal.execution.checkpoints.checkpoint_file.SHARE", 1e9)
+    monkeypatch.setattr("orthocal.execution.checkpoints.checkpoint_file.BYTES_A_SECOND", 1e12)
     found = []
     for count in (5, 6):
         function = Batch()

@@ -14,9 +14,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import orthocal as oc
 from orthocal.errors import InputError, SimulatorError
-from orthocal.execution import calls
-from orthocal.execution.calls import ParallelCalls
-from orthocal.execution.checkpoint_file import Checkpoint, kept_in
+from orthocal.execution.checkpoints.checkpoint_file import Checkpoint, kept_in
+from orthocal.execution.work import calls
+from orthocal.execution.work.calls import ParallelCalls
 
 X = np.linspace(0, 1, 25)
 PRIORS = {"a": stats.norm(0, 10), "b": stats.uniform(0.1, 4)}
@@ -244,10 +244,10 @@ def test_processes_have_one_blas_thread_each(first_call):
 
 
 def test_slow_calls_of_processes_are_kept(first_call, tmp_path, monkeypatch):
-    monkeypatch.setattr("orthocal.execution.spending.SHARE", 1e9)
+    monkeypatch.setattr("orthocal.execution.checkpoints.checkpoint_file.SHARE", 1e9)
     for name in ("EVERY", "LEAST_SECONDS"):
-        monkeypatch.setattr(f"orthocal.execution.checkpoint_file.{name}", -1.0)
-    monkeypatch.setattr("orthocal.execution.checkpoint_file.BYTES_A_SECOND", 1e12)
+        monkeypatch.setattr(f"orthocal.execution.checkpoints.checkpoint_file.{name}", -1.0)
+    monkeypatch.setattr("orthocal.execution.checkpoints.checkpoint_file.BYTES_A_SECOND", 1e12)
     theta, found = np.array([[1.0, 1.0], [3.0, 1.0], [1.5, 2.0]]), []
     for simulator in (decay, dies):
         made = first_call(simulator)

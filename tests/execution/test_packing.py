@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from orthocal.errors import FileError
-from orthocal.execution.packing import UnpackableError, pack, pack_alike, unpack
+from orthocal.execution.checkpoints.keeping import UnpackableError, pack, pack_alike, unpack
 from orthocal.kernels.base import ThetaState
 
 VALUES = np.random.default_rng(0).normal(size=(4, 5, 6))
@@ -54,11 +54,11 @@ def test_what_is_not_ours_cannot_be_stored(value):
 
 
 def test_no_class_of_a_file_is_made_that_is_not_ours():
-    for name in ("os:system", "subprocess:Popen", "orthocal.files:Path", "orthocal.execution.packing:pack"):
+    for name in ("os:system", "subprocess:Popen", "orthocal.files:Path", "orthocal.execution.checkpoints.keeping:pack"):
         packed = pack({"tuple": 1})
         made = packed[16:].replace(b'{"dict": [["tuple", 1]]}', f'{{"ours": ["{name}", ["echo"]]}}'.encode())
         length = (len(made) - 8).to_bytes(8, "big") + made[8:]
-        from orthocal.execution.packing import _digest
+        from orthocal.execution.checkpoints.keeping import _digest
 
         with pytest.raises(FileError, match=name.replace(".", r"\.")):
             unpack(_digest(length) + length)

@@ -18,7 +18,7 @@ from test_campaigns import gone
 
 import orthocal as oc
 from orthocal.errors import InputError, OrthocalWarning, SimulatorError
-from orthocal.execution.launching import run_program
+from orthocal.execution.work.processes import run_program
 
 DESIGN = pd.DataFrame({"g": [1.0, 0.1 + 0.2], "k m": [3.0, 4.0]})
 X = pd.DataFrame({"x": [0.0, 0.5, 1.0]})

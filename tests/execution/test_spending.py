@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.execution import checkpoint_file, spending
-from orthocal.execution.checkpoint_file import Checkpoint, CheckpointFile, _File, kept_in
-from orthocal.execution.spending import Budget
+from orthocal.execution.checkpoints import checkpoint_file
+from orthocal.execution.checkpoints import checkpoint_file as spending
+from orthocal.execution.checkpoints.checkpoint_file import Budget, Checkpoint, CheckpointFile, _File, kept_in
 
 
 class Clock:

@@ -14,7 +14,7 @@ from serving import POINTS, Pretended, PretendedDecay, PretendedModel, Server, d
 
 import orthocal as oc
 from orthocal.errors import InputError, NonFiniteError, OrthocalWarning, SimulatorError
-from orthocal.execution.external import GoneError
+from orthocal.execution.work.simulation import GoneError
 from orthocal.problem.simulator.simulator import Simulator
 
 pytest.importorskip("umbridge", reason="needs umbridge, the extra umbridge")

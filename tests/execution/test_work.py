@@ -14,8 +14,8 @@ import pytest
 from test_campaigns import gone
 
 from orthocal.errors import OrthocalError
-from orthocal.execution.processes import ProcessWorkers
-from orthocal.execution.work import Lost, Settled, Work
+from orthocal.execution.work.processes import ProcessWorkers
+from orthocal.execution.work.workers import Lost, Settled, Work
 
 
 def doubled(task):
@@ -217,8 +217,8 @@ def test_a_second_interrupt_waits_until_all_processes_are_ended(monkeypatch):
 
 LEFT = """
 import os, time
-from orthocal.execution.processes import ProcessWorkers
-from orthocal.execution.work import Work
+from orthocal.execution.work.processes import ProcessWorkers
+from orthocal.execution.work.workers import Work
 
 workers = ProcessWorkers(Work(lambda task: time.sleep(task)), 2)
 workers.submit(60.0)
@@ -262,8 +262,8 @@ KILLED = """
 import os, signal, sys, threading, time
 from functools import partial
 import numpy as np
-from orthocal.execution.processes import ProcessWorkers
-from orthocal.execution.work import Work
+from orthocal.execution.work.processes import ProcessWorkers
+from orthocal.execution.work.workers import Work
 
 if __name__ == "__main__":
     threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGKILL)).start()

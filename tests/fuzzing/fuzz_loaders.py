@@ -582,7 +582,7 @@ def _line(x: Any, theta: Any) -> Any:
 
 
 def _checkpoint(folder: Path) -> Path:
-    from orthocal.execution.checkpoint_file import CheckpointFile
+    from orthocal.execution.checkpoints.checkpoint_file import CheckpointFile
 
     def offered(self: Any, loop: Any, iteration: int, state: Any, draws: Any) -> None:
         if iteration == 33:

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.execution import calls
+from orthocal.execution.work import calls
 
 X = np.linspace(0.05, 1, 12)
 PRIORS = {"a": stats.norm(1, 2), "b": stats.uniform(0.1, 4)}

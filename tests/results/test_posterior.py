@@ -224,7 +224,7 @@ def burn(x, theta):
 def test_times_know_the_stages_and_the_cpu_of_other_processes(tmp_path, jobs, monkeypatch):
     # so short a run would not pay for starting processes
     for name in ("WORTH", "WORTH_A_START", "WORTH_A_COPY"):
-        monkeypatch.setattr(f"orthocal.execution.calls.{name}", 0.0)
+        monkeypatch.setattr(f"orthocal.execution.work.calls.{name}", 0.0)
     x = np.linspace(0, 1, 20)
     y = 2 * x + 0.1 * np.random.default_rng(0).standard_normal(20)
     simulator = oc.Simulator(burn, jobs=jobs)

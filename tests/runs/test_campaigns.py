@@ -534,7 +534,7 @@ def test_a_dask_cluster(tmp_path, signs):
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "not an address"])
 def test_no_cluster_at_the_address(tmp_path, monkeypatch, address):
     pytest.importorskip("distributed", reason="needs Dask, the extra dask")
-    monkeypatch.setattr("orthocal.execution.dask_cluster.PATIENCE", 1)
+    monkeypatch.setattr("orthocal.execution.work.workers.PATIENCE", 1)
     with pytest.raises(InputError, match=f"cluster {address}: there is no Dask scheduler"):
         run(scaled(1.0), tmp_path, executor=None, cluster=address)
 

@@ -10,7 +10,7 @@ import pytest
 import orthocal as oc
 from orthocal.cli import main
 from orthocal.errors import InputError, OrthocalWarning
-from orthocal.execution.external import Chance
+from orthocal.execution.work.simulation import Chance
 from orthocal.runs.identity import Identity
 from orthocal.runs.store import Plan, RunStore, _chance
 

@@ -83,13 +83,13 @@ def test_a_cluster_that_goes_away(cluster, tmp_path, fake_folder):
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere://x", "not an address"])
 def test_no_cluster_at_the_address(monkeypatch, address):
-    monkeypatch.setattr("orthocal.execution.dask_cluster.PATIENCE", 1)
+    monkeypatch.setattr("orthocal.execution.work.workers.PATIENCE", 1)
     with pytest.raises(InputError, match=f"--cluster {address}: there is no Dask scheduler"):
         study_workers(cluster=address)
 
 
 def test_a_cluster_without_workers(monkeypatch):
-    monkeypatch.setattr("orthocal.execution.dask_cluster.PATIENCE", 1)
+    monkeypatch.setattr("orthocal.execution.work.workers.PATIENCE", 1)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs="CRITICAL") as empty,
         pytest.raises(InputError, match="the cluster has no workers"),
@@ -98,7 +98,7 @@ def test_a_cluster_without_workers(monkeypatch):
 
 
 def test_workers_of_another_version(cluster, monkeypatch):
-    monkeypatch.setattr("orthocal.execution.dask_cluster.version", lambda name: "99")
+    monkeypatch.setattr("orthocal.execution.work.workers.version", lambda name: "99")
     with pytest.raises(InputError, match=r"the workers have orthocal .*, this is 99: install the same version"):
         study_workers(cluster=cluster.scheduler_address)
 

@@ -18,7 +18,7 @@ from ..errors import ConfigError, FileError
 from .streams import ENDED
 
 if TYPE_CHECKING:
-    from ..execution.checkpoint_file import Checkpoint
+    from ..execution.checkpoints.checkpoint_file import Checkpoint
 
 #: seconds of work before a checkpoint is made
 AFTER = 60.0
@@ -37,7 +37,7 @@ class TerminatedError(KeyboardInterrupt):
 
 def checkpoint_at(path: Path, kept: bool, restart: bool, command: str, **options: Any) -> Checkpoint | None:
     """Where a command keeps its work, beside its results; it can be given again with these options."""
-    from ..execution.checkpoint_file import Checkpoint
+    from ..execution.checkpoints.checkpoint_file import Checkpoint
 
     if restart:
         path.unlink(missing_ok=True)
@@ -49,7 +49,7 @@ def checkpoint_at(path: Path, kept: bool, restart: bool, command: str, **options
 
 def _refuse_other_settings(path: Path, settings: list[str]) -> None:
     """A checkpoint goes on with the settings that it was begun with, and with no others."""
-    from ..execution.checkpoint_file import origin_of
+    from ..execution.checkpoints.checkpoint_file import origin_of
 
     try:
         begun = origin_of(path).get("settings") or []
@@ -99,7 +99,7 @@ def _terminations() -> Iterator[None]:
 
 def began(checkpoint: Path) -> tuple[str, dict[str, Any]]:
     """The command that a checkpoint began with, and its options."""
-    from ..execution.checkpoint_file import origin_of
+    from ..execution.checkpoints.checkpoint_file import origin_of
 
     options = origin_of(checkpoint)
     command = options.pop("command")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..config.problem_file import SamplingSection
-    from ..execution.checkpoint_file import Checkpoint
+    from ..execution.checkpoints.checkpoint_file import Checkpoint
     from ..experiments import Experiments
     from ..methods import Method
     from ..problem.problem import Problem

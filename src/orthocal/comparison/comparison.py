@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from ..calibration import check_lengths, work_of
 from ..errors import InputError
-from ..execution.checkpoint_file import Checkpoint
+from ..execution.checkpoints.checkpoint_file import Checkpoint
 from ..experiments import Experiments
 from ..machine.threads import one_blas_thread
 from ..methods import Method

@@ -19,7 +19,7 @@ from scipy.stats import norm
 from ..arrays import Array
 from ..calibration import calibrate
 from ..errors import InputError, OrthocalError
-from ..execution.checkpoint_file import Checkpoint
+from ..execution.checkpoints.checkpoint_file import Checkpoint
 from ..experiments import Experiments
 from ..methods import Method
 from ..pages.notebook import shown_html

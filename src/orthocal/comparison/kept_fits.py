@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..execution.checkpoint_file import Checkpoint, kept_in
+from ..execution.checkpoints.checkpoint_file import Checkpoint, kept_in
 
 
 @contextmanager

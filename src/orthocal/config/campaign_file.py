@@ -12,9 +12,9 @@ import pandas as pd
 from pydantic import BeforeValidator, Field
 
 from ..errors import ConfigError
-from ..execution.external import External
 from ..execution.fmu import FMU
 from ..execution.program import Program
+from ..execution.work.simulation import External
 from ..problem.simulator.simulator_function import Simulator
 from ..runs.designs import design
 from ..sections import Names, Section, read_sections

@@ -19,7 +19,7 @@ from ..comparison.comparison import METHODS, OUTPUT_METHODS
 from ..emulators import Emulator
 from ..emulators.choice import emulate
 from ..errors import ConfigError
-from ..execution.umbridge import UMBridge
+from ..execution.servers.umbridge import UMBridge
 from ..kernels import HMC, AdaptiveMetropolis, Kernel, Laplace, Slice
 from ..losses import Chosen, Huber
 from ..methods import KO, OGP, Joint, Method, NoBias, Projected, SGaSP, method_by_name

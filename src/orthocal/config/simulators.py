@@ -9,7 +9,7 @@ import pandas as pd
 from pydantic import Field
 
 from ..execution.fmu import FMU, TOLERANCE
-from ..execution.umbridge import Derivative, UMBridge
+from ..execution.servers.umbridge import Derivative, UMBridge
 from ..sections import Names, Section
 from .tables import TableSection, read_columns
 

@@ -20,8 +20,8 @@ import pandas as pd
 from ..arrays import Array, as_floats
 from ..errors import FileError, InputError, SimulatorError
 from ..files.tables import read_text_table
-from .external import Chance, External
-from .launching import last_words, run_program, stop_programs
+from .work.processes import last_words, run_program, stop_programs
+from .work.simulation import Chance, External
 
 #: what a command or a template may name besides the parameters
 PLACES = ("input", "output", "x", "folder", "run", "user")
@@ -112,7 +112,7 @@ class Program(External):
         --------
         >>> import sys
         >>> import numpy as np, orthocal as oc
-        >>> from orthocal.execution.external import Chance
+        >>> from orthocal.execution.work.simulation import Chance
         >>> program = oc.Program([sys.executable, "-c", "print({seed})"], output="stdout")
         >>> program.seeded(Chance(replicate=0, seed=12)).run(np.zeros((1, 1)), {}, ["x"])
         array([[12.]])

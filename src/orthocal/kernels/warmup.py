@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
-from ..execution.keeping import keeper
+from ..execution.checkpoints.keeping import keeper
 from ..progress import progress_bar
 
 #: a sampler is tuned after every so many warm-up iterations

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array, BoolArray, Names, as_floats, checked_names
 from ..errors import InputError, SimulatorError
-from ..execution.calls import Elsewhere, Endable
-from ..execution.external import ByName
+from ..execution.work.calls import Elsewhere, Endable
+from ..execution.work.simulation import ByName
 from .domain.domain import Domain, Points
 from .noise.noise import Noise, NoiseSource, known_noise
 from .simulator.emulator import EmulatorLike, check_columns

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import reduce
 from typing import Any
 
-from ..execution.clock import Spent
+from ..execution.work.clock import Spent
 from ..findings import Finding
 from ..methods.base import RunNotes
 from ..problem.noise.noise import NoiseSource

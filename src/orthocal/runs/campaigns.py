@@ -14,14 +14,20 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array, Names, as_columns, checked_names, repeated_rows
 from ..errors import KEPT, InputError, OrthocalWarning, SimulatorError
-from ..execution.batched import BatchedCalls
-from ..execution.batched_runs import BatchedRuns
-from ..execution.dask_cluster import DaskCluster
-from ..execution.external import ByName, External, GoneError
-from ..execution.processes import ProcessWorkers
-from ..execution.simulation import RunResult, RunTask, Simulation, chance_arguments
-from ..execution.work import Lost, Settled, Work, Workers
-from ..execution.workers import DaskWorkers, ExecutorWorkers, ThreadWorkers, cores
+from ..execution.work.batched import BatchedCalls, BatchedRuns
+from ..execution.work.processes import ProcessWorkers
+from ..execution.work.simulation import ByName, External, GoneError, RunResult, RunTask, Simulation, chance_arguments
+from ..execution.work.workers import (
+    DaskCluster,
+    DaskWorkers,
+    ExecutorWorkers,
+    Lost,
+    Settled,
+    ThreadWorkers,
+    Work,
+    Workers,
+    cores,
+)
 from ..problem.simulator.simulator_function import Simulator
 from ..progress import progress_bar, progress_shown
 from .identity import simulator_identity

@@ -19,10 +19,9 @@ import numpy as np
 
 from ..arrays import Array, Names
 from ..errors import KEPT, FileError, InputError
-from ..execution.external import Chance
-from ..execution.simulation import RunResult, RunTask
-from ..execution.sqlite_file import SqliteFile
+from ..execution.work.simulation import Chance, RunResult, RunTask
 from ..files import checksum, is_file
+from ..files.sqlite_file import SqliteFile
 from .identity import Identity
 from .table import RunTable
 

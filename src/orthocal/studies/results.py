@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import FileError
-from ..execution.sqlite_file import CHECKED, SqliteFile
 from ..files import checksum
+from ..files.sqlite_file import CHECKED, SqliteFile
 from .replicate import Row, Task
 
 FILE = "results.db"

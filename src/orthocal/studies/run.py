@@ -16,10 +16,8 @@ import numpy as np
 import orthocal as oc
 
 from ..errors import InputError
-from ..execution.dask_cluster import DaskCluster
-from ..execution.processes import ProcessWorkers
-from ..execution.work import Lost, Settled, Work, Workers
-from ..execution.workers import DaskWorkers, cores
+from ..execution.work.processes import ProcessWorkers
+from ..execution.work.workers import DaskCluster, DaskWorkers, Lost, Settled, Work, Workers, cores
 from ..progress import progress_bar, progress_shown
 from .base import Study
 from .pages import write_pages

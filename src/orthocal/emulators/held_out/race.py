@@ -18,7 +18,7 @@ from scipy.stats import t as student
 
 from ...arrays import Array, IntArray, repeated_rows
 from ...errors import InputError
-from ...execution.workers import cores
+from ...execution.work.workers import cores
 from ...progress import progress_bar
 from ...runs.table import RunTable
 from ..emulator import Emulator

@@ -31,7 +31,7 @@ import numpy as np
 
 from ...arrays import Array, IntArray
 from ...errors import InputError
-from ...execution.keeping import kept_by
+from ...execution.checkpoints.keeping import kept_by
 from ...problem.problem import Problem
 from ...problem.simulator.emulator import DrawLike, WithDraws, WithLeftOut, emulator_with_draws
 from ...problem.simulator.simulator import BoundSimulator

@@ -15,10 +15,10 @@ import numpy as np
 
 from ...arrays import Array, IntArray, repeated_rows, shaped_output
 from ...errors import InputError, NonFiniteError, SimulatorError, where_raised
-from ...execution.batched import BatchedCalls, OneOfBatch
-from ...execution.calls import REMEMBERED, Answer, ManyCalls, ParallelCalls
-from ...execution.clock import Clock, Spent
-from ...execution.keeping import GRADIENT, VALUES, kept_call
+from ...execution.checkpoints.keeping import GRADIENT, VALUES, kept_call
+from ...execution.work.batched import BatchedCalls, OneOfBatch
+from ...execution.work.calls import REMEMBERED, Answer, ManyCalls, ParallelCalls
+from ...execution.work.clock import Clock, Spent
 from ...progress import progress_bar
 from ..data.transforms import TRANSFORMS, Transforms
 from ..prior.parameters import Support

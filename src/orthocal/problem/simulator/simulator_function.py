@@ -10,8 +10,8 @@ import numpy as np
 
 from ...arrays import Array
 from ...errors import InputError
-from ...execution.calls import Elsewhere
-from ...execution.external import ByName
+from ...execution.work.calls import Elsewhere
+from ...execution.work.simulation import ByName
 
 #: f(x, theta) or its gradient as the user wrote it: whatever it returns is checked
 Function: TypeAlias = Callable[[Array, Array], Any]

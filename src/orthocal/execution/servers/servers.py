@@ -18,8 +18,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from weakref import finalize
 
-from ..errors import InputError, OrthocalWarning, SimulatorError, shortened
-from .external import GoneError
+from ...errors import InputError, OrthocalWarning, SimulatorError, shortened
+from ..work.simulation import GoneError
 
 #: seconds to wait for a connection, and for a server that has never answered: it may still be starting
 CONNECTING, STARTING = 10.0, 10.0

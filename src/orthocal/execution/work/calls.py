@@ -17,14 +17,13 @@ from time import perf_counter
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 from weakref import finalize
 
-from ..arrays import Array
-from ..errors import NonFiniteError, SimulatorError, where_raised
-from ..machine.threads import limit_blas_for_good
+from ...arrays import Array
+from ...errors import NonFiniteError, SimulatorError, where_raised
+from ...machine.threads import limit_blas_for_good
+from ..checkpoints.keeping import GRADIENT, VALUES, keeper
 from .clock import cpu_seconds
-from .keeping import GRADIENT, VALUES, keeper
 from .processes import ProcessWorkers, starts_afresh
-from .work import Lost, Work, Workers
-from .workers import ThreadWorkers
+from .workers import Lost, ThreadWorkers, Work, Workers
 
 #: what to do where processes cannot be started
 CURE = (

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 
-from ..arrays import Array
-from ..errors import SimulatorError, where_raised
+from ...arrays import Array
+from ...errors import SimulatorError, where_raised
+from ..checkpoints.keeping import VALUES, keeper
 from .calls import Answer
-from .keeping import VALUES, keeper
+from .simulation import RunResult, RunTask, Simulation, finite_output, plain
+from .workers import Lost, now
 
 #: theta at a time where the user does not say: enough for a GPU, few enough for the memory
 MOST_TOGETHER = 256
@@ -124,3 +127,44 @@ def _check(output: Any, points: int, count: int) -> None:
             f"theta and {points} points: with batched, f(x, theta) must return ({count}, {points}) or ({count}, "
             f"{points}, q)"
         )
+
+
+class BatchedRuns:
+    """Workers of a campaign. What is submitted waits until somebody asks for results, and is then one batch."""
+
+    words = "batches in this process"
+
+    def __init__(self, calls: BatchedCalls, simulation: Simulation) -> None:
+        self.width, self._calls, self._waiting = calls.most, calls, list[RunTask]()
+        self._x = simulation.x[:, 0] if simulation.flat_x else simulation.x
+
+    def submit(self, task: RunTask) -> None:
+        self._waiting.append(task)
+
+    def finished(self) -> list[tuple[RunTask, RunResult | Lost]]:
+        tasks, self._waiting = self._waiting, []
+        started = now()
+        try:
+            answers = self._calls.each(self._x, np.array([task.theta for task in tasks]))
+        except SimulatorError as error:
+            return [(task, RunResult(None, plain(str(error)), 0.0, started, now())) for task in tasks]
+        return [(task, self._result(answer, started)) for task, answer in zip(tasks, answers, strict=True)]
+
+    def _result(self, answer: Answer, started: str) -> RunResult:
+        """Of one run; its seconds are its share of the batch's."""
+        output, error = None, None
+        try:
+            if answer.error is not None:
+                raise SimulatorError("{}: {}".format(*answer.error))
+            output = finite_output(answer.output, len(self._x))
+        except SimulatorError as problem:
+            error = plain(str(problem))
+        return RunResult(output, error, answer.wall, started, now())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing was started."""

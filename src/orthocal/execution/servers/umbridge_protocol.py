@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
-from ..errors import InputError, NonFiniteError, SimulatorError
+from ...arrays import Array
+from ...errors import InputError, NonFiniteError, SimulatorError
 from .servers import AnswerError, Servers, end_questions
 
 #: a server's words for a question that is wrong whatever theta is

@@ -1,0 +1,1 @@
+"""Simulators behind HTTP servers: the UM-Bridge protocol."""

@@ -1,0 +1,1 @@
+"""Tasks out, results in: calls of a simulator in processes, threads and clusters."""
