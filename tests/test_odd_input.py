@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.config.user_code import FileFunction
+from orthocal.config.simulators import FileFunction
 from orthocal.errors import ConfigError, InputError, OrthocalError
 from orthocal.sections import Section, read_sections, read_toml
 

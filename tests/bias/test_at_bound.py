@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.bias.at_bound import bound_findings, ends
+from orthocal.bias.gp import bound_findings, ends
 from orthocal.regression.gaussian_process import Hyperparameters
 
 RNG = np.random.default_rng(3)

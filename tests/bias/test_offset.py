@@ -6,7 +6,7 @@ from scipy import stats
 
 import orthocal as oc
 from helpers import generators
-from orthocal.bias.offset import WithOffset
+from orthocal.bias.tree_size import WithOffset
 
 
 class NoTrees:

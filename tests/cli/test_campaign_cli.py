@@ -13,7 +13,7 @@ import pytest
 import orthocal as oc
 from orthocal.cli import main
 from orthocal.config.campaign_file import CampaignFile
-from orthocal.config.user_code import FileFunction
+from orthocal.config.simulators import FileFunction
 from orthocal.runs.store import RunStore
 from orthocal.sections import Section
 

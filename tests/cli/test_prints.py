@@ -2,7 +2,7 @@
 
 import pytest
 
-from orthocal.cli.prints import prints_left_out
+from orthocal.cli.documents import prints_left_out
 
 LOUD = """
 import os, sys
@@ -70,7 +70,7 @@ def test_a_quiet_simulator_has_no_note(small, program):
 
 def test_a_file_of_prints_does_not_grow_without_end(loud, program, monkeypatch):
     """Emptied at every look, and no line is lost."""
-    monkeypatch.setattr("orthocal.cli.prints.MOST_KEPT", 0)
+    monkeypatch.setattr("orthocal.cli.documents.MOST_KEPT", 0)
     (loud / "simulator.py").write_text(COUNTING)
     ended = program("run", "problem.toml")
     assert f"printed {(loud / 'calls').read_text()} lines" in ended.err
@@ -88,7 +88,7 @@ def test_without_a_place_for_temporary_files(monkeypatch, capfd):
     def fails(**_):
         raise FileNotFoundError("No usable temporary directory found")
 
-    monkeypatch.setattr("orthocal.cli.prints.tempfile.TemporaryDirectory", fails)
+    monkeypatch.setattr("orthocal.cli.documents.tempfile.TemporaryDirectory", fails)
     with prints_left_out(False):
         print("a word")
     print("the result")

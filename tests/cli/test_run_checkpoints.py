@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 import orthocal as oc
-from orthocal.cli import app, checkpoints
+from orthocal.cli import app
+from orthocal.cli import results as checkpoints
 from orthocal.errors import FileError
 
 PROBLEM = """[data]

@@ -8,9 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 import orthocal as oc
-from orthocal.cli import app, checkpoints
-from orthocal.cli.options import METHOD_NAMES
-from orthocal.config.changes import method_change, with_changes
+from orthocal.cli import app
+from orthocal.cli import results as checkpoints
+from orthocal.cli.outputs import METHOD_NAMES
+from orthocal.config.experiments_file import method_change, with_changes
 from orthocal.errors import ConfigError
 from orthocal.methods.base import METHODS
 

@@ -10,8 +10,8 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.cli import main
-from orthocal.comparison.by_group import group_grid
-from orthocal.comparison.folds import MOST_GROUP_FOLDS, held_groups, split_groups, split_rows
+from orthocal.comparison.fits import MOST_GROUP_FOLDS, held_groups, split_groups, split_rows
+from orthocal.comparison.tables import group_grid
 from orthocal.errors import InputError
 
 SHORT = {"draws": 60, "warmup": 25, "chains": 2, "progress": False, "seed": 1}

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.comparison.said_once import said_once
+from orthocal.comparison.fits import said_once
 
 
 def warned(*texts, error=None):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orthocal.config.user_code import FileFunction
+from orthocal.config.simulators import FileFunction
 from orthocal.errors import ConfigError
 
 X = np.linspace(0, 1, 3)

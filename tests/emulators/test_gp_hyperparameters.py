@@ -6,7 +6,7 @@ import pytest
 import orthocal as oc
 from orthocal.emulators.gp_hyperparameters import HIGHEST, KEPT, LOWEST, few, likeliest, likely, log_prior
 from orthocal.emulators.replicates import merged_runs, trend_basis, trend_size
-from orthocal.regression.restricted_density import RestrictedDensity
+from orthocal.regression.gaussian_process import RestrictedDensity
 
 #: standard errors that a moment may be off: by chance in 5e-5 of the cases
 LIMIT = 4.0

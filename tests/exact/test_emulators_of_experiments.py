@@ -16,7 +16,7 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.errors import InputError
-from orthocal.experiments.emulated import draws_of_each
+from orthocal.experiments.draws import draws_of_each
 
 NOISE_SD, DRAWS, COUNT = 0.1, 500, 16
 

@@ -291,7 +291,7 @@ def test_a_picture_of_an_experiment_whose_name_is_a_number():
     """Ids of its parts begin with the title, and references to them are those ids."""
     from matplotlib.figure import Figure
 
-    from orthocal.pages.pictures import inline_svg
+    from orthocal.pages.page import inline_svg
 
     figure = Figure()
     figure.subplots().plot([0, 1])

@@ -6,7 +6,7 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.experiments import regression
-from orthocal.experiments.few_trees import FewSmoothTrees, FewTrees, for_few
+from orthocal.experiments.scales import FewSmoothTrees, FewTrees, for_few
 
 
 def f(x, theta):

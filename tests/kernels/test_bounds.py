@@ -10,7 +10,7 @@ from scipy import stats
 from helpers import batch_z, generators
 from orthocal.kernels import Laplace
 from orthocal.kernels.base import Conditional, ThetaModel
-from orthocal.kernels.truncated import Truncated
+from orthocal.kernels.laplace import Truncated
 from orthocal.problem.prior.parameters import Parameters
 
 LIMIT = 4.5

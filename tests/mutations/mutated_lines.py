@@ -341,7 +341,7 @@ MUTATIONS = [
         ),
     ),
     *_of(
-        "kernels/truncated.py",
+        "kernels/laplace.py",
         "kernels/test_bounds.py::test_the_density_of_truncated_proposals "
         "kernels/test_bounds.py::test_truncated_proposals_at_one_bound_are_the_truncated_gaussian",
         ("a density without its size", "top + np.log(-np.expm1(log_ndtr(low) - top))", "top"),

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from orthocal.pages.legend import entries
+from orthocal.pages.page import entries, picture
 from orthocal.pages.panels import Drawing, Panel, ShownFigure, columns_of
-from orthocal.pages.pictures import picture
 from orthocal.pages.style import COLOURS, DATA, MODEL, TOTAL
 from orthocal.pages.svg import inline_svg, short_steps, with_tips
 

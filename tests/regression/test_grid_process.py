@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from orthocal.regression.gaussian_process import correlation
-from orthocal.regression.grid_process import Grid
-from orthocal.regression.inducing import Inducing, spread_points
+from orthocal.regression.inducing import Grid, Inducing, spread_points
 
 
 @pytest.fixture(params=[1, 2, 3])

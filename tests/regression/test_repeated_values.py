@@ -3,8 +3,7 @@
 import numpy as np
 from scipy.stats import multivariate_normal
 
-from orthocal.regression.gaussian_process import correlation, restricted_deviance
-from orthocal.regression.repeated_values import merged_values
+from orthocal.regression.gaussian_process import correlation, merged_values, restricted_deviance
 
 RNG = np.random.default_rng(0)
 X = RNG.random((6, 2))[RNG.integers(0, 6, 25)]

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from orthocal.regression.gaussian_process import restricted_deviance
-from orthocal.regression.restricted_density import RestrictedDensity
+from orthocal.regression.gaussian_process import RestrictedDensity, restricted_deviance
 
 
 @pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, np.inf])

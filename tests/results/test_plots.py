@@ -8,7 +8,7 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.errors import InputError
-from orthocal.pages.pictures import picture
+from orthocal.pages.page import picture
 from orthocal.results.figures.figures import bias_drawing, fit_drawing, predictive_drawing, residuals_drawing
 from orthocal.results.figures.parameters import pairs_panels, posterior_panels, posterior_seen, prior_density
 from orthocal.results.predict.predictive_data import levels_of, replicated

@@ -20,8 +20,7 @@ import pytest
 
 import orthocal as oc
 from orthocal.errors import FileError, InputError, OrthocalError, OrthocalWarning, SimulatorError
-from orthocal.runs.identity import simulator_identity
-from orthocal.runs.store import RunStore, _Lock
+from orthocal.runs.store import RunStore, _Lock, simulator_identity
 
 SIGNS = "ORTHOCAL_TEST_SIGNS"
 X = np.array([0.0, 0.5, 1.0])

@@ -11,8 +11,7 @@ import orthocal as oc
 from orthocal.cli import main
 from orthocal.errors import InputError, OrthocalWarning
 from orthocal.execution.work.simulation import Chance
-from orthocal.runs.identity import Identity
-from orthocal.runs.store import Plan, RunStore, _chance
+from orthocal.runs.store import Identity, Plan, RunStore, _chance
 
 X = np.array([0.0, 0.5, 1.0])
 DESIGN = pd.DataFrame({"g": [1.0, 2.0, -0.0]})

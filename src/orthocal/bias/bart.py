@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays import Array
 from ..regression.settings import BARTSettings
 from .base import BiasSampler, ListedPrior, Setting, listed
-from .offset import restored_offset, with_offset
+from .tree_size import restored_offset, with_offset
 
 
 @listed

@@ -15,7 +15,7 @@ import numpy as np
 from ..arrays import Array, IntArray
 from ..findings import Finding
 from ..problem.data.labels import NO_LABELS, LabelColumns
-from ..regression.chainwise import ChainwiseSampler as ChainwiseSampler
+from ..regression.compiled import ChainwiseSampler as ChainwiseSampler
 from ..regression.linear_part import LinearPart, Others
 
 

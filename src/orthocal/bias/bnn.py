@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,38 @@ from ..arrays import Array
 from ..errors import InputError
 from ..findings import Finding
 from .base import ChainwiseSampler, ListedPrior, Setting, listed
-from .network import Network, normals, ridge
+
+
+class Network(NamedTuple):
+    """The weights of all chains in units of their prior sds, and the chains' step sizes.
+
+    Attributes
+    ----------
+    hidden
+        Weights into the hidden units, (c, q), in the order of ``BNNSampler.shapes``.
+    output
+        Weights into the output, (c, hidden + 1), the intercept last.
+    step
+        Largest step of a trajectory, (c,): set in the first draw and fixed from then on.
+    """
+
+    hidden: Array
+    output: Array
+    step: Array
+
+
+def ridge(columns: Array) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors of G = I + F'F."""
+    # where a trajectory has left the numbers, its density is NaN by the weights themselves: here it must only not fail
+    values, vectors = np.linalg.eigh(np.nan_to_num(columns.swapaxes(1, 2) @ columns))
+    # rounding can make F'F indefinite if the prior is much wider than the noise; G is at least I
+    return 1 + np.maximum(values, 0.0), vectors
+
+
+def normals(rngs: list[np.random.Generator], size: int) -> Array:
+    """Standard normals, a row (size,) from each chain's generator."""
+    return np.stack([rng.standard_normal(size) for rng in rngs])
+
 
 #: trajectories from a draw of the prior before the first draw that is handed out; they set the step size
 START_TRAJECTORIES = 100

@@ -10,12 +10,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from ..arrays import Array, IntArray, unique_rows
 from ..errors import InputError
-from ..regression.gaussian_process import (
-    Labelled,
-    correlation,
-    jittered_cholesky,
-    label_correlation,
-)
+from ..regression.gaussian_process import Labelled, correlation, jittered_cholesky, label_correlation
 
 #: beyond this the matrices take more than about 1 GB each
 MOST_POINTS = 10_000

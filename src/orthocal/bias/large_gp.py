@@ -15,8 +15,7 @@ from scipy.optimize import minimize
 from ..arrays import Array
 from ..errors import InputError
 from ..findings import Finding
-from ..regression.grid_process import Grid
-from ..regression.inducing import BLOCK, Inducing
+from ..regression.inducing import BLOCK, Grid, Inducing
 from .base import SAMPLERS, StoredSampler
 from .gp import GP, Scales
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import KEPT, ConfigError
-from .documents import Json, Quiet, document_asked, give, quietly, say
-from .prints import Prints, prints_left_out
+from .documents import Json, Prints, Quiet, document_asked, give, prints_left_out, quietly, say
 
 if TYPE_CHECKING:
     from ..runs.store import Status

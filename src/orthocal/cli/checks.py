@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .documents import Json, Quiet, found_document, give, quietly, say
+from .documents import Json, Prints, Quiet, found_document, give, prints_left_out, quietly, say
 from .fits import is_fit
-from .prints import Prints, prints_left_out
 
 if TYPE_CHECKING:
     from ..config.experiments_file import ExperimentsFile

@@ -12,27 +12,28 @@ from ..errors import ConfigError
 from ..galaxy.command import galaxy
 from ..studies.command import study
 from .campaigns import simulate
-from .checkpoints import Kept, Restart, began, checkpoint_at, ended_in_words
 from .checks import Check, check, check_before
 from .comparisons import compare
-from .documents import Json, Quiet, quietly, say
+from .documents import Json, Prints, Quiet, prints_left_out, quietly, say
 from .emulators import emulate
 from .fits import provenance
-from .options import (
+from .outputs import (
     Chains,
     Draws,
     Method,
     Out,
+    Outputs,
     ProblemFileName,
     Seed,
     Settings,
     changed_file,
+    made_folder,
+    outputs_in,
+    result_size,
 )
-from .outputs import Outputs, made_folder, outputs_in, result_size
 from .planning import next_runs
 from .predictions import predict
-from .prints import Prints, prints_left_out
-from .results import calibrated, result_names, show_fit, write_fit
+from .results import Kept, Restart, began, calibrated, checkpoint_at, ended_in_words, result_names, show_fit, write_fit
 from .serving import serve
 from .starting import init
 

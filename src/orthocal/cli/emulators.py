@@ -9,8 +9,7 @@ import typer
 
 from ..errors import ConfigError
 from .documents import Json, Quiet, give, quietly, say
-from .options import listed
-from .outputs import outputs_in
+from .outputs import listed, outputs_in
 
 if TYPE_CHECKING:
     from ..emulators.held_out.held_out import EmulatorComparison

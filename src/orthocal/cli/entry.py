@@ -12,7 +12,7 @@ from threading import Timer, current_thread, main_thread
 from types import FrameType
 
 from ..errors import ConfigError, IdentifiabilityError, InputError, OrthocalError, OrthocalWarning
-from .streams import ENDED, lasting_streams
+from .documents import ENDED, lasting_streams
 
 #: what shells expect of a program that Ctrl-C has ended
 INTERRUPTED = 130

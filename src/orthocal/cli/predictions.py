@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import ConfigError, FileError
-from .documents import Json, Quiet, document_asked, give, quietly, say
+from .documents import Json, Prints, Quiet, document_asked, give, prints_left_out, quietly, say
 from .fits import Experiment, Fit, Problem, experiment_of, made_from
 from .outputs import refuse_inputs
-from .prints import Prints, prints_left_out
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +98,7 @@ def _inputs(posterior: Posterior, table: TextTable) -> Array:
     import pandas as pd
 
     from ..errors import InputError
-    from ..files.columns import require_columns
+    from ..files.tables import require_columns
     from ..problem.data.field_data import new_inputs
 
     record = posterior.record

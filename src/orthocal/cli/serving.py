@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import ConfigError, InputError, OrthocalError
-from .checkpoints import ended_in_words
+from .results import ended_in_words
 
 if TYPE_CHECKING:
     import numpy as np

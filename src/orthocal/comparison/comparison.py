@@ -24,13 +24,20 @@ from ..problem.fingerprint import digest
 from ..problem.problem import Problem
 from ..progress import progress_shown
 from ..results.predict.likelihood import require_density
-from .by_group import group_scores
-from .fits import Scored, prepared, run_methods
-from .folds import Split, held_groups, split_groups, split_rows
-from .kept_fits import kept_fits
-from .left_out import output_folds, with_output_priors
-from .said_once import said_once
-from .tables import Compared
+from .fits import (
+    Scored,
+    Split,
+    held_groups,
+    kept_fits,
+    output_folds,
+    prepared,
+    run_methods,
+    said_once,
+    split_groups,
+    split_rows,
+    with_output_priors,
+)
+from .tables import Compared, group_scores
 from .words import assumptions, labelled, remarks
 
 if TYPE_CHECKING:

@@ -22,14 +22,12 @@ from ..errors import InputError, OrthocalError
 from ..execution.checkpoints.checkpoint_file import Checkpoint
 from ..experiments import Experiments
 from ..methods import Method
-from ..pages.notebook import shown_html
-from ..pages.tables import frame_table, with_error
+from ..pages.tables import frame_table, shown_html, with_error
 from ..problem.fingerprint import fingerprint
 from ..problem.problem import Problem
 from ..results.posterior import Posterior
-from .kept_fits import kept_fits
+from .fits import kept_fits, said_once
 from .outcomes import TOGETHER
-from .said_once import said_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

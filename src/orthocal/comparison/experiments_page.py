@@ -13,9 +13,8 @@ import pandas as pd
 from ..arrays import Array
 from ..files import whole_file
 from ..findings import Findings
-from ..pages.page import rendered
+from ..pages.page import picture, rendered
 from ..pages.panels import Drawing
-from ..pages.pictures import picture
 from ..pages.tables import Grid, with_error
 from ..results.figures.parts import with_unit
 from ..results.posterior import Posterior

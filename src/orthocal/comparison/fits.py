@@ -2,23 +2,204 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..arrays import BoolArray, IntArray
+from ..arrays import Array, BoolArray, IntArray
 from ..calibration import calibrate
-from ..errors import InputError, OrthocalError
+from ..errors import InputError, OrthocalError, OrthocalWarning
+from ..execution.checkpoints.checkpoint_file import Checkpoint, kept_in
 from ..methods import Method
-from ..problem.data.field_data import FieldData
+from ..methods.bias_samplers import method_for
+from ..problem.data.field_data import FieldData, Groups, chosen_groups
 from ..problem.problem import Problem
 from ..progress import progress_bar
 from ..results.posterior import Posterior
 from ..results.predict.scores import CellScores, cell_scores
-from .folds import Fold, Split
-from .left_out import output_scores
+
+
+@contextmanager
+def kept_fits(
+    checkpoint: str | Path | Checkpoint | None, work: Callable[[], dict[str, str]], seed: int | None
+) -> Iterator[int]:
+    """All fits in one file, if there is to be one; the seed, that of the file or a new one where none was given."""
+    own = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+    if checkpoint is None:
+        yield own
+        return
+    where = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(Path(checkpoint))
+    with kept_in(where, work, own, seed is not None, "the fits that were done") as file:
+        yield file.seed
+
+
+@contextmanager
+def said_once() -> Iterator[None]:
+    """Keep the warnings of what is done inside, and give them at its end; those that differ in numbers are one kind."""
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", OrthocalWarning)
+            yield
+    finally:
+        kinds: dict[str, list[str]] = {}
+        for one in caught:
+            if issubclass(one.category, OrthocalWarning):
+                text = str(one.message)
+                kinds.setdefault(re.sub(r"[\d.]*\d", "#", text), []).append(text)
+            else:
+                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        for texts in kinds.values():
+            more = f" (and the same in {len(texts) - 1} more of the fits)" if len(texts) > 1 else ""
+            warnings.warn(texts[0] + more, OrthocalWarning, stacklevel=4)
+
+
+#: up to so many groups each is left out alone; more are put together in as many folds
+MOST_GROUP_FOLDS = 10
+#: group names in a fold's own name
+MOST_NAMES = 4
+
+
+class Fold(NamedTuple):
+    """Rows that are held out together: their problem without them, or why there is none."""
+
+    name: str
+    rows: BoolArray
+    problem: Problem | None
+    failure: str = ""
+
+
+class Split(NamedTuple):
+    """The fold of each row, (n,), or of each output without inputs, (q,), and the folds."""
+
+    fold_of_row: IntArray
+    folds: list[Fold]
+
+
+def held_groups(data: FieldData, groups: ArrayLike | str | None) -> Groups | None:
+    """The groups to hold out: at least two of them."""
+    if groups is None:
+        return None
+    if data.without_inputs:
+        raise InputError("outputs without inputs have no groups of rows: leave out outputs, folds=5")
+    found = chosen_groups(data, groups)
+    if found.count < 2:
+        raise InputError(
+            f"groups {found.name!r} has one group only, {found.labels[0]!r}: at least 2 are needed to leave one out"
+        )
+    return found
+
+
+def split_rows(problem: Problem, folds: int, seed: int) -> Split:
+    """The rows at random in parts of nearly one size; equal rows of x stay together."""
+    codes = _distinct(problem.data.x)
+    count = min(folds, int(codes.max()) + 1)
+    if count < 2:
+        raise InputError("all rows of x are the same: there is nothing to predict from the others, take folds=0")
+    fold_of_row = _balanced(codes, count, np.random.default_rng(np.random.SeedSequence([seed, 0])))
+    parts = [_fold(problem, f"fold {k + 1} of {count}", fold_of_row == k) for k in range(count)]
+    for part in parts:
+        if part.problem is None:
+            raise InputError(f"without {part.name}: {part.failure}; or take more folds, or folds=0")
+    return Split(fold_of_row, parts)
+
+
+def split_groups(problem: Problem, groups: Groups, seed: int) -> Split:
+    """Each group alone, or several groups together where there are many."""
+    if groups.count <= MOST_GROUP_FOLDS:
+        fold_of_row = groups.codes
+    else:
+        rng = np.random.default_rng(np.random.SeedSequence([seed, 0, 1]))
+        fold_of_row = _balanced(groups.codes, MOST_GROUP_FOLDS, rng)
+    folds = []
+    for k in range(int(fold_of_row.max()) + 1):
+        held = [groups.labels[code] for code in np.unique(groups.codes[fold_of_row == k])]
+        more = f" and {len(held) - MOST_NAMES} more" if len(held) > MOST_NAMES else ""
+        folds.append(_fold(problem, f"{groups.name} {', '.join(held[:MOST_NAMES])}{more}", fold_of_row == k))
+    if all(fold.problem is None for fold in folds):
+        raise InputError(f"no group can be left out: without {folds[0].name}, {folds[0].failure}")
+    return Split(fold_of_row, folds)
+
+
+def _fold(problem: Problem, name: str, rows: BoolArray) -> Fold:
+    try:
+        return Fold(name, rows, problem.subset(~rows))
+    except OrthocalError as error:
+        return Fold(name, rows, None, str(error))
+
+
+def _distinct(x: Array) -> IntArray:
+    """The number of each row among the different ones, in the order of their first, (n,)."""
+    _, first, inverse = np.unique(x, axis=0, return_index=True, return_inverse=True)
+    place = np.empty(len(first), dtype=np.intp)
+    place[np.argsort(first)] = np.arange(len(first))
+    return np.asarray(place[inverse.ravel()])
+
+
+def _balanced(codes: IntArray, folds: int, rng: np.random.Generator) -> IntArray:
+    """Blocks of rows in random order, each to the fold with the fewest rows so far, (n,)."""
+    sizes = np.bincount(codes)
+    filled = np.zeros(folds, dtype=np.intp)
+    fold_of_block = np.empty(len(sizes), dtype=np.intp)
+    for block in rng.permutation(len(sizes)):
+        # an empty fold first: there are as many blocks as folds at least
+        fold_of_block[block] = int(np.argmin(filled))
+        filled[fold_of_block[block]] += sizes[block]
+    return np.asarray(fold_of_block[codes])
+
+
+def with_output_priors(problem: Problem, methods: dict[str, Method]) -> dict[str, Method]:
+    """The methods with the priors that they have for outputs without inputs, so that they are described as they are."""
+    chosen = dict(methods)
+    for name, method in methods.items():
+        # one that cannot do the problem says so when it is tried
+        with suppress(InputError):
+            chosen[name] = method_for(problem, method)
+    return chosen
+
+
+def output_folds(problem: Problem, folds: int, seed: int) -> Split:
+    """The outputs at random in parts whose sizes differ by one at most, and the problem without each part."""
+    q = problem.data.q
+    fold_of_output = np.empty(q, dtype=np.intp)
+    order = np.random.default_rng(np.random.SeedSequence([seed, 0])).permutation(q)
+    fold_of_output[order] = np.arange(q) % folds
+    parts = []
+    for k in range(folds):
+        name, hidden = f"fold {k + 1} of {folds}", fold_of_output == k
+        try:
+            parts.append(Fold(name, hidden, problem.subset(np.arange(problem.data.n), hidden=hidden)))
+        except OrthocalError as error:
+            raise InputError(f"without {name}: {error}; or take more folds, or folds=0") from None
+    return Split(fold_of_output, parts)
+
+
+def output_scores(fit: Posterior, problem: Problem, outputs: BoolArray) -> tuple[CellScores, CellScores]:
+    """Scores of outputs (q,) that a fit has not seen, by model + bias and by the model alone.
+
+    Cells are (count r, 1), output after output, in units of each one's noise: their own units differ.
+    """
+    predicted = fit.predict()
+    # drawn anew, from the fold's seed: all methods get the same noise, and chance does not set them apart
+    rng = np.random.default_rng(np.random.SeedSequence(fit.record.seed, spawn_key=(1,)))
+    sd = np.sqrt(np.diag(problem.noise.cov))
+    own = problem.noise.by_point
+    each_sd = np.broadcast_to(sd, problem.data.y.shape) if own is None else np.sqrt(np.einsum("nii->ni", own))
+    draws = predicted["mean"].shape[:2]
+    noise = rng.standard_normal((*draws, *problem.data.y.shape)) * each_sd
+    y = (problem.data.y / sd)[:, outputs].T.reshape(-1, 1)
+    scores = []
+    for name in ("mean", "model"):
+        values = ((predicted[name].values + noise) / sd)[..., outputs].swapaxes(2, 3)
+        scores.append(cell_scores(values.reshape(-1, *y.shape), y))
+    return scores[0], scores[1]
 
 
 class HeldOut(NamedTuple):

@@ -11,11 +11,10 @@ import pandas as pd
 from ..calibration import calibrate
 from ..errors import InputError, OrthocalError
 from ..methods import Method
-from ..pages.notebook import shown_html
-from ..pages.tables import frame_table
+from ..pages.tables import frame_table, shown_html
 from ..problem.problem import Problem
 from ..results.posterior import Posterior
-from .said_once import said_once
+from .fits import said_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,14 +9,11 @@ from pathlib import Path
 
 from ..files import whole_file
 from ..findings import Finding
-from ..pages.notebook import Table, shown_html
-from ..pages.page import rendered
-from ..pages.pictures import Picture, picture
-from ..pages.tables import Grid, counted, grid_text, summary_rows, with_error
+from ..pages.page import Picture, picture, rendered
+from ..pages.tables import Grid, Table, counted, grid_text, shown_html, summary_rows, with_error
 from . import figures
-from .by_group import group_grid, group_scores
-from .output_figures import compared_outputs
-from .tables import Compared
+from .figures import compared_outputs
+from .tables import Compared, group_grid, group_scores
 from .words import WIDE, assumptions, remarks, settings_words
 
 _OUTPUT_LEFT_OUT = "Each output was predicted from the others, by a fit that had not seen it"

@@ -18,8 +18,7 @@ from ..methods.bias_samplers import method_for
 from ..methods.joint.closest import Closest
 from ..methods.joint.joint import Joint
 from ..methods.joint.regress import Linear
-from ..pages.notebook import shown_html
-from ..pages.tables import frame_table
+from ..pages.tables import frame_table, shown_html
 from ..problem.problem import Problem
 from ..progress import progress_bar, progress_shown
 

@@ -10,8 +10,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..methods.base import METHODS, ListedMethod, Method, method_by_name
-from .by_group import group_remarks
-from .tables import Compared
+from .tables import Compared, group_remarks
 
 #: a posterior that is so many times as wide as the narrowest is worth a remark
 WIDE = 3.0

@@ -19,9 +19,8 @@ from ..problem.simulator.simulator_function import Simulator
 from ..runs.designs import design
 from ..sections import Names, Section, read_sections
 from .priors import names_of, priors_of
-from .simulators import FunctionSection
+from .simulators import FileFunction, FunctionSection
 from .tables import DIALECT_KEYS, TableSection, read_columns
-from .user_code import FileFunction
 
 
 def _one_or_more(value: object) -> object:

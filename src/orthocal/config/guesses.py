@@ -16,9 +16,9 @@ from ..arrays import Array
 from ..errors import ConfigError, FileError
 from ..files.parquet import is_parquet
 from ..files.tables import PLAIN, Dialect, TextTable, read_text_table, text_lines
-from ..runs.loading import knows_its_names
+from ..runs.files import knows_its_names
+from ..runs.reading import placed_columns
 from ..runs.table import RunTable
-from ..runs.wide import placed_columns
 
 #: names that say what a column is, in small letters
 _OUTCOMES = ("y", "outcome", "output", "response", "observed", "observation", "measured", "measurement")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pandas as pd
 from pydantic import ConfigDict, Field
@@ -24,17 +24,59 @@ from ..kernels import HMC, AdaptiveMetropolis, Kernel, Laplace, Slice
 from ..losses import Chosen, Huber
 from ..methods import KO, OGP, Joint, Method, NoBias, Projected, SGaSP, method_by_name
 from ..methods.base import MOST_KEPT
+from ..problem.domain.domain import Box, Domain, Points
+from ..problem.domain.labels import Labels
 from ..problem.problem import STARTS, Problem
 from ..problem.simulator.simulator_function import Simulator
 from ..runs.table import RunTable
 from ..sections import Names, Section, read_sections
-from .domains import DomainSection, domain_of
 from .noise_section import NoiseSection, noise_of
 from .priors import names_of, priors_of
-from .run_tables import RunsSection, load_runs
-from .simulators import FMUSection, UMBridgeSection
-from .tables import DIALECT_KEYS, Table, TableSection, columns_of, inputs_of, labels_of, read_table, rows_where
-from .user_code import FileFunction
+from .simulators import FileFunction, FMUSection, UMBridgeSection
+from .tables import (
+    DIALECT_KEYS,
+    RunsSection,
+    Table,
+    TableSection,
+    columns_of,
+    inputs_of,
+    labels_of,
+    load_runs,
+    read_table,
+    rows_where,
+)
+
+Numbers = float | list[float]
+
+
+class DomainSection(TableSection):
+    lower: Numbers | None = None
+    upper: Numbers | None = None
+    nodes: int | None = None
+    file: str | None = None
+    x: Names | None = None
+    weight: str | None = None
+    labels: dict[str, dict[str, float]] | None = None
+
+
+def domain_of(config: DomainSection | None, folder: Path, categorical: list[str]) -> Domain | Labels | None:
+    """The domain that a section describes; columns that are ``categorical`` hold labels."""
+    if config is None:
+        return None
+    if config.labels is not None:
+        within = config.model_copy(update={"labels": None})
+        alone = config.model_fields_set <= {"labels"}
+        return Labels(None if alone else cast(Domain | None, domain_of(within, folder, categorical)), config.labels)
+    if config.file is not None:
+        if config.x is None or config.lower is not None or config.upper is not None:
+            raise ConfigError("[domain] with a file takes the columns x and weight, and no box")
+        table = read_table(folder / config.file, config)
+        weights = None if config.weight is None else columns_of(table, [config.weight]).iloc[:, 0]
+        return Points(inputs_of(table, config.x, categorical), weights)
+    if config.lower is None or config.upper is None or config.x is not None or config.weight is not None:
+        raise ConfigError("[domain] needs lower and upper, or a file with the columns x and weight")
+    return Box(config.lower, config.upper, config.nodes)
+
 
 KERNELS: dict[str, Callable[[], Kernel]] = {
     "laplace": Laplace,
@@ -42,9 +84,6 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
     "slice": Slice,
     "hmc": HMC,
 }
-
-
-Numbers = float | list[float]
 
 
 class DataSection(TableSection):

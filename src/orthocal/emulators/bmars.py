@@ -13,7 +13,7 @@ from ..arrays import Array, IntArray
 from ..progress import announced
 from ..regression.bmars import BMARSSampler
 from ..regression.bmars_kernels import evaluate
-from ..regression.chainwise import Record
+from ..regression.compiled import Record
 from ..regression.settings import BMARSSettings
 from .base import Layout, Settings, listed
 from .bmars_mean_kernels import basis_slopes, basis_values, mean_slopes, mean_values

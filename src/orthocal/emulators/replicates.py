@@ -17,8 +17,13 @@ from scipy.special import digamma, polygamma
 from scipy.stats import chi2
 
 from ..arrays import Array, repeated_rows
-from ..regression.gaussian_process import correlation, fit_hyperparameters, jittered_cholesky
-from ..regression.repeated_values import MergedValues, merged_values
+from ..regression.gaussian_process import (
+    MergedValues,
+    correlation,
+    fit_hyperparameters,
+    jittered_cholesky,
+    merged_values,
+)
 
 #: replicates that scatter by less, for targets of sd 1, are one run and its copies: no noise can be smaller in a search
 LEAST_VAR = 1e-9

@@ -13,8 +13,7 @@ from scipy.stats import chi2
 from ..arrays import Array
 from ..errors import InputError
 from ..progress import announced, progress_bar
-from ..regression.chainwise import Record
-from ..regression.compiled import CompiledSampler
+from ..regression.compiled import CompiledSampler, Record
 
 #: the noise variance has an inverse chi-square prior with these degrees of freedom ...
 NOISE_FREEDOM = 3.0

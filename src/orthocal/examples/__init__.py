@@ -13,7 +13,7 @@
 
 from .base import Example as Example, Published as Published
 from .exact import ExactPosterior as ExactPosterior
-from .registry import all as all, get as get, listed as listed, names as names
+from .base import all as all, get as get, listed as listed, names as names
 
 from .paper import MODEL1 as MODEL1, MODEL2 as MODEL2, MODEL2_PART as MODEL2_PART, MODEL3 as MODEL3
 from .two_outcomes import TWO_OUTCOMES as TWO_OUTCOMES

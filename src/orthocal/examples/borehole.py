@@ -6,8 +6,7 @@ import numpy as np
 from scipy import stats
 
 from ..arrays import Array
-from .base import Example
-from .registry import listed
+from .base import Example, listed
 
 #: the middles of the usual ranges: radius of influence r, transmissivities Tu and Tl, length L
 RADIUS, UPPER_T, LOWER_T, LENGTH = 25050.0, 89335.0, 89.55, 1400.0

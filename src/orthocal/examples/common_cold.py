@@ -7,8 +7,7 @@ from scipy import stats
 from scipy.integrate import odeint
 
 from ..arrays import Array
-from .base import Example, Published
-from .registry import listed
+from .base import Example, Published, listed
 
 
 def _rates(state: Array, _: float, g: float, v: float) -> tuple[float, float, float]:

@@ -6,8 +6,7 @@ import numpy as np
 from scipy import stats
 
 from ..arrays import Array
-from .base import Example
-from .registry import listed
+from .base import Example, listed
 
 
 def _fin(x: Array, theta: Array) -> Array:

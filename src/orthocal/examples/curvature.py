@@ -7,9 +7,8 @@ from scipy import stats
 
 from ..arrays import Array
 from ..problem.domain.domain import Box
-from .base import Example
+from .base import Example, listed
 from .exact import real_process
-from .registry import listed
 
 NOISE_SD = 0.1
 

@@ -6,8 +6,7 @@ import numpy as np
 from scipy import stats
 
 from ..arrays import Array
-from .base import Example
-from .registry import listed
+from .base import Example, listed
 
 _STAR = (0.4, 0.55, 0.45, 0.5, 0.6)
 

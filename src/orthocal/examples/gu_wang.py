@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from .base import Example
-from .registry import listed
+from .base import Example, listed
 
 #: y_R = x cos(3x/2) + x on [0, 5],  f = sin(theta x) + x,  theta in [0, 3]
 GU_WANG = listed(

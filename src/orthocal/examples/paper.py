@@ -8,8 +8,7 @@ import numpy as np
 from scipy import stats
 
 from ..arrays import Array
-from .base import Example
-from .registry import listed
+from .base import Example, listed
 
 PAPER = (
     "A. Chakraborty, J. Walsh, L. Strigari, B. Mallick, A. Bhattacharya: Orthogonal calibration via posterior "

@@ -6,8 +6,7 @@ import numpy as np
 from scipy import stats
 
 from ..arrays import Array
-from .base import Example, Published
-from .registry import listed
+from .base import Example, Published, listed
 
 #: millions in 1790
 START = 3.9

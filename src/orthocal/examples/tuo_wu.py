@@ -6,8 +6,7 @@ import numpy as np
 from scipy import stats
 
 from ..arrays import Array
-from .base import Example, Published
-from .registry import listed
+from .base import Example, Published, listed
 
 SOURCE = (
     "R. Tuo, C. F. J. Wu (2015): Efficient calibration for imperfect computer models, Ann. Statist. 43, 2331–2352; "

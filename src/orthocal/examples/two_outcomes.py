@@ -9,9 +9,8 @@ from scipy import stats
 from scipy.special import ndtr
 
 from ..arrays import Array
-from .base import Example
+from .base import Example, listed
 from .paper import PAPER
-from .registry import listed
 
 
 def _two_outcomes(x: Array, theta: Array) -> Array:

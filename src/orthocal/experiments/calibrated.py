@@ -2,27 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import xarray as xr
+from scipy.stats import norm
 
+from ..arrays import Array
 from ..methods import Draws, Plan
 from ..methods.joint.joint import Joint
 from ..methods.stored_draws import thinned
-from ..problem.prior.parameters import Parameters
+from ..problem.prior.parameters import Parameters, variable_name
 from ..problem.problem import Problem
 from ..results import record
 from ..results.checks.open_directions import named_directions
 from ..results.checks.prior_conflict import prior_tails
 from ..results.joint_posterior import OF_PARAMETERS, TogetherPosterior, together_tree, tree_of, with_experiments
-from ..results.labelled import labelled
+from ..results.labelled import PRIOR_DRAWS, labelled, prior_generator, theta_dataset
 from ..results.posterior import Posterior
 from ..results.run_facts import Notes
 from .draws import TogetherDraws, together_draws
 from .experiments import Experiments
-from .prior_groups import add_own_priors, prior_groups
+
+
+def prior_groups(
+    experiments: Experiments,
+    theta: Array,
+    hyper: Mapping[str, Array],
+    hyper_priors: Mapping[str, Parameters],
+    seed: str,
+) -> dict[str, xr.Dataset]:
+    """``prior`` and ``log_prior``, the second of theta (c, s, P) and mu and tau of pools, (c, s) each."""
+    index = {"chain": np.arange(theta.shape[0]), "draw": np.arange(theta.shape[1])}
+    densities = {**experiments.parameters.log_prior_by_block(theta)}
+    for pool in experiments.pools:
+        mu, tau = (hyper[name] for name in pool.names)
+        for column in pool.columns:
+            densities[experiments.parameters.variables[column]] = np.asarray(norm.logpdf(theta[:, :, column], mu, tau))
+    for name, prior in hyper_priors.items():
+        densities |= prior.log_prior_by_block(hyper[name][:, :, None])
+    log_prior = xr.Dataset({name: (("chain", "draw"), one) for name, one in densities.items()}, coords=index)
+    return {"prior": _draws(experiments, hyper_priors, seed), "log_prior": log_prior}
+
+
+def _draws(experiments: Experiments, hyper_priors: Mapping[str, Parameters], seed: str) -> xr.Dataset:
+    rng, parameters = prior_generator(seed), experiments.parameters
+    theta = parameters.prior_draws(PRIOR_DRAWS, rng)
+    hyper = {name: prior.prior_draws(len(theta), rng)[:, 0] for name, prior in hyper_priors.items()}
+    for pool in experiments.pools:
+        mu, tau = (hyper[name][:, None] for name in pool.names)
+        theta[:, list(pool.columns)] = mu + tau * rng.standard_normal((len(theta), len(pool.columns)))
+    if parameters.constraint is not None:
+        allowed = parameters.constraint(theta)
+        theta, hyper = theta[allowed], {name: one[allowed] for name, one in hyper.items()}
+    found = theta_dataset(parameters, theta[None], {"chain": np.arange(1), "draw": np.arange(len(theta))})
+    return found.assign({variable_name(name): (("chain", "draw"), one[None]) for name, one in hyper.items()})
+
+
+def add_own_priors(tree: xr.DataTree, experiments: Experiments, name: str, priors: Mapping[str, xr.Dataset]) -> None:
+    """Pooled parameters in the tree of an experiment get the priors that they have among all."""
+    pooled = {pool.name for pool in experiments.pools}
+    of_all = [experiments.parameters.variables[column] for column in experiments.columns[name]]
+    own = experiments[name].parameters
+    changed = {old: new for old, new in zip(own.variables, of_all, strict=True) if old in map(variable_name, pooled)}
+    if not changed:
+        return
+    for group in ("prior", "log_prior"):
+        before, given = tree[group].to_dataset(), priors[group]
+        if group == "prior":
+            before = before.isel(draw=slice(given.sizes["draw"]))
+            given = given.isel(draw=slice(before.sizes["draw"]))
+        tree[group] = xr.DataTree(before.assign({old: given[new].variable for old, new in changed.items()}))
 
 
 class Made(NamedTuple):

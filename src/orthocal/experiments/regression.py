@@ -24,12 +24,9 @@ from ..methods.joint.identifiable import Determined, determined_part
 from ..methods.joint.regress import RANK, Linear, Regressed, with_prior
 from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
-from .arrow import arrow_draws
+from .arrow import Part, arrow_draws
 from .experiments import Experiments
-from .few_trees import for_few
-from .integrated_scales import with_sets
-from .parts import Part
-from .scales import KnownGP, fitted_scales, to_be_found
+from .scales import KnownGP, fitted_scales, for_few, to_be_found, with_sets
 
 
 class Together(NamedTuple):

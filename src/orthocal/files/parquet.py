@@ -16,7 +16,7 @@ import pandas as pd
 
 from ..arrays import Array
 from ..errors import FileError, shortened
-from .columns import missing_columns
+from .tables import missing_columns
 
 SUFFIXES = (".parquet", ".pq")
 #: a file that says it has more rows than this is damaged, or made to fill the memory

@@ -11,8 +11,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from ..files import whole_file
-from ..pages.page import rendered
-from ..pages.pictures import Picture, picture
+from ..pages.page import Picture, picture, rendered
 from ..pages.style import STYLE
 from .fit import GalaxyFit
 from .fit_data import TOGETHER

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..pages.notebook import Table, listed, shown_html
+from ..pages.tables import Table, listed, shown_html
 from .known import Known
 from .noise.noise import Noise
 from .prior.parameters import Parameters

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Array, IntArray, summed
 from .bart_kernels import sweep
-from .chainwise import Record
-from .compiled import CompiledSampler
+from .compiled import CompiledSampler, Record
 from .settings import BARTSettings
 from .tree_kernels import FREE, LEAF, PARENT, SLOTS, add_boxes, evaluate, pack
 

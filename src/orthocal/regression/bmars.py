@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Array, IntArray
 from .bmars_kernels import COUNT_RATE, COUNT_SHAPE, draw_given_functions, evaluate, iterate, move_functions
-from .chainwise import Record
-from .compiled import CompiledSampler
+from .compiled import CompiledSampler, Record
 from .linear_part import LinearPart, Others
 from .settings import BMARSSettings
 

@@ -4,13 +4,138 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array
+from ..errors import InputError
 from ..progress import announced, progress_bar
-from .chainwise import ChainwiseSampler
+
+#: what predictions need of a draw: values and codes
+Record: TypeAlias = dict[str, NDArray[Any]]
+
+
+class ChainwiseSampler:
+    """A base for samplers that are written for one chain; what is optional has a default.
+
+    A new prior overrides ``one_draw``, and ``one_record`` and ``one_prediction`` if it shall predict at new points. If
+    it can multiply its noise variances by a number at each draw, it sets ``takes_noise_scale`` and its ``one_draw``
+    takes ``noise_scale``: it can then be used with sampled noise.
+
+    Examples
+    --------
+    >>> import numpy as np, orthocal as oc
+    >>> class Offset(oc.bias.ChainwiseSampler):
+    ...     def __init__(self, setting):
+    ...         self.points = len(setting.x) + len(setting.nodes)
+    ...
+    ...     def one_draw(self, rng, state, residual):
+    ...         precision = 1 + len(residual)
+    ...         level = rng.normal(residual.sum() / precision, precision**-0.5)
+    ...         return level, np.full(self.points, level)
+    >>> x = np.linspace(0, 1, 20)[:, None]
+    >>> setting = oc.bias.Setting(x, x[:5], np.ones(1), np.ones(20), np.full(20, 3.0), x, 1.0)
+    >>> rngs = [np.random.default_rng(c) for c in range(4)]
+    >>> states, values = Offset(setting).draw(rngs, None, np.tile(setting.residual, (4, 1)))
+    >>> values.shape
+    (4, 25)
+    """
+
+    takes_noise_scale = False
+
+    def one_draw(self, rng: np.random.Generator, state: Any, residual: Array, **scale: float) -> tuple[Any, Array]:
+        """One chain's next state (from None at first), and b at data and nodes (n + m,), given the residual (n,).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> class Offset(oc.bias.ChainwiseSampler):
+        ...     def one_draw(self, rng, state, residual):
+        ...         level = rng.normal(residual.mean(), len(residual) ** -0.5)
+        ...         return level, np.full(len(residual), level)
+        >>> state, values = Offset().one_draw(np.random.default_rng(1), None, np.zeros(4))
+        >>> bool((values == state).all())
+        True
+        """
+        raise NotImplementedError
+
+    def one_record(self, state: Any) -> Record:
+        """What ``one_prediction`` needs of a state, as arrays.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> class Offset(oc.bias.ChainwiseSampler):
+        ...     def one_record(self, state):
+        ...         return {"level": np.array([state])}
+        >>> Offset().one_record(0.5)
+        {'level': array([0.5])}
+        >>> Offset().record([0.5, 0.7])["level"].shape
+        (2, 1)
+        """
+        return {}
+
+    def one_prediction(self, record: Record, x_new: Array) -> Array:
+        """b at x_new (m, d) of a recorded draw, (m,).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> class Offset(oc.bias.ChainwiseSampler):
+        ...     def one_prediction(self, record, x_new):
+        ...         return np.full(len(x_new), record["level"][0])
+        >>> Offset().one_prediction({"level": np.array([0.5])}, np.zeros((3, 1)))
+        array([0.5, 0.5, 0.5])
+        >>> oc.bias.ChainwiseSampler().one_prediction({}, np.zeros((3, 1)))
+        Traceback (most recent call last):
+            ...
+        orthocal.errors.InputError: ChainwiseSampler cannot predict the bias at new points
+        """
+        raise InputError(f"{type(self).__name__} cannot predict the bias at new points")
+
+    def draw(
+        self,
+        rngs: list[np.random.Generator],
+        state: Any,
+        residual: Array,
+        noise_scale: Array | None = None,
+    ) -> tuple[Any, Array]:
+        states = [None] * len(rngs) if state is None else state
+        scales = [{} if noise_scale is None else {"noise_scale": float(noise_scale[c])} for c in range(len(rngs))]
+        drawn = [
+            self.one_draw(rng, own, row, **scale)
+            for rng, own, row, scale in zip(rngs, states, residual, scales, strict=True)
+        ]
+        return [state for state, _ in drawn], np.stack([values for _, values in drawn])
+
+    def record(self, state: Any) -> Record:
+        records = [self.one_record(one) for one in state]
+        return {name: padded([record[name] for record in records]) for name in records[0]}
+
+    def predict(self, rng: np.random.Generator, records: Record, x_new: Array) -> Array:
+        if not records:
+            return self.one_prediction({}, x_new)
+        count = len(next(iter(records.values())))
+        each = [{name: values[s] for name, values in records.items()} for s in range(count)]
+        return np.stack([self.one_prediction(record, x_new) for record in each])
+
+    def findings(self) -> dict[str, Any]:
+        return {}
+
+    def settings(self) -> dict[str, Any]:
+        return {"kind": type(self).__name__}
+
+
+def padded(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    """Arrays (l, ...) of different lengths as one, (number, longest, ...), with zeros at their ends."""
+    longest = max(len(array) for array in arrays)
+    whole = np.zeros((len(arrays), longest, *arrays[0].shape[1:]), arrays[0].dtype)
+    for row, array in zip(whole, arrays, strict=True):
+        row[: len(array)] = array
+    return whole
+
 
 #: chains run in threads if a draw costs more than this, below it threads cost more than they save
 THREADED_COST = 500_000

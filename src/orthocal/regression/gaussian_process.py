@@ -21,12 +21,88 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 
-from ..arrays import Array, BoolArray, IntArray
+from ..arrays import Array, BoolArray, IntArray, repeated_rows
 from ..errors import InputError
 from ..machine.threads import one_blas_thread
 from ..progress import progress_bar
-from .log_prior import LogPrior
-from .repeated_values import MergedValues, merged_values
+
+
+class LogPrior(NamedTuple):
+    """Normal priors of log sd, log length-scales and log noise variance, (d + 2,); with ``below`` on that side only."""
+
+    mean: Array
+    sd: Array
+    below: bool = False
+
+    def deviance(self, values: Array) -> tuple[Array, Array]:
+        """-2 log density of each, and its slope, (d + 2,) each."""
+        away = (values - self.mean) / self.sd
+        away = np.minimum(away, 0.0) if self.below else away
+        return away**2, 2 * away / self.sd
+
+
+class MergedValues(NamedTuple):
+    """One row for each distinct point.
+
+    Attributes
+    ----------
+    x, z, basis, relative_var
+        Points (u, d), means (u,) or (u, c), what is fitted beside (u, r), and v (u,).
+    counts, scatter, log_scale
+        Number of values at each point, sum_i (z_i - z)^2 / v_i over all columns, and sum_i log v_i - log v, (u,).
+    relative_cov
+        Where the noise is correlated, in the place of v, (u, u): then every value is a point.
+    """
+
+    x: Array
+    z: Array
+    basis: Array
+    relative_var: Array
+    counts: Array
+    scatter: Array
+    log_scale: Array
+    relative_cov: Array | None = None
+
+    @property
+    def noise(self) -> Array:
+        """v (u,), or the matrix (u, u) in its place."""
+        return self.relative_var if self.relative_cov is None else self.relative_cov
+
+    def part(self, rows: IntArray) -> MergedValues:
+        """Some of the points."""
+        own = None if self.relative_cov is None else self.relative_cov[np.ix_(rows, rows)]
+        x, z, basis, var, counts, scatter, log_scale = (values[rows] for values in self[:-1] if values is not None)
+        return MergedValues(x, z, basis, var, counts, scatter, log_scale, own)
+
+    @property
+    def freedom(self) -> Array:
+        """Degrees of freedom of the scatter at each point, (u,)."""
+        return np.asarray((self.counts - 1) * (1 if self.z.ndim == 1 else self.z.shape[1]))
+
+    def scatter_deviance(self, log_noise_var: float) -> tuple[float, float]:
+        """-2 log of the factors' product, and its slope by log s^2."""
+        further, scatter = float(np.sum(self.freedom)), float(self.scatter.sum() / np.exp(log_noise_var))
+        columns = 1 if self.z.ndim == 1 else self.z.shape[1]
+        return further * log_noise_var + columns * float(self.log_scale.sum()) + scatter, further - scatter
+
+
+def merged_values(
+    x: Array, z: Array, basis: Array, relative_var: Array, relative_cov: Array | None = None
+) -> MergedValues:
+    """Values z (n,) or (n, c) at x, merged where its rows repeat; ``basis`` (n, r) is a function of x."""
+    repeats = repeated_rows(x) if relative_cov is None else None
+    if repeats is None:
+        nothing = np.zeros(len(x))
+        return MergedValues(x, z, basis, relative_var, np.ones(len(x)), nothing, nothing, relative_cov)
+    first, place, counts = repeats
+    var = 1 / repeats.sums(1 / relative_var)
+    # for however many columns
+    shape = (-1, *[1] * (z.ndim - 1))
+    mean = var.reshape(shape) * repeats.sums(z / relative_var.reshape(shape))
+    scatter = repeats.sums((z - mean[place]) ** 2 / relative_var.reshape(shape)).reshape(len(first), -1).sum(axis=1)
+    log_scale = repeats.sums(np.log(relative_var)) - np.log(var)
+    return MergedValues(x[first], mean, basis[first], var, counts, scatter, log_scale)
+
 
 #: which inputs hold labels
 Labelled: TypeAlias = tuple[int, ...]
@@ -394,3 +470,30 @@ def sample_of_points(n: int, most: int) -> IntArray:
     if n <= most:
         return np.arange(n, dtype=np.intp)
     return np.random.default_rng(0).choice(n, most, replace=False).astype(np.intp)
+
+
+class RestrictedDensity:
+    """Of values z (n, c) at x (n, k), for v = log (sd, length-scales, noise variance)."""
+
+    def __init__(self, x: Array, z: Array, nu: float, basis: Array, relative_var: Array) -> None:
+        """``basis`` (n, r) has flat coefficients; noise variances are relative to that of v."""
+        self._nu, self._relative_var, self._r = nu, relative_var, basis.shape[1]
+        self._columns = np.hstack([basis, z])
+        # each pair of points once
+        self._pairs = np.tril_indices(len(x), -1)
+        self._squares = ((x[self._pairs[0]] - x[self._pairs[1]]) ** 2).T.copy()
+
+    def __call__(self, values: Array) -> float:
+        """Up to a constant; -inf where rounding leaves no positive definite covariance."""
+        var, noise_var = np.exp(2 * values[0]), np.exp(values[-1])
+        covariance = np.diag(var + noise_var * self._relative_var)
+        covariance[self._pairs] = var * radial_correlation(np.exp(-2 * values[1:-1]) @ self._squares, self._nu)
+        try:
+            lower = cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            return -np.inf
+        white = solve_triangular(lower, self._columns, lower=True, check_finite=False)
+        orthogonal, triangle = np.linalg.qr(white[:, : self._r])
+        rest = white[:, self._r :] - orthogonal @ (orthogonal.T @ white[:, self._r :])
+        log_det = np.log(np.diag(lower)).sum() + np.log(np.abs(np.diag(triangle))).sum()
+        return -float(rest.shape[1] * log_det + np.sum(rest**2) / 2)

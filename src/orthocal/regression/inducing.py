@@ -17,8 +17,72 @@ from scipy.spatial.distance import cdist
 
 from ..arrays import Array, IntArray
 from ..progress import progress_bar
-from .gaussian_process import jittered_cholesky, radial_correlation
-from .grid_process import Sums
+from .gaussian_process import correlation, jittered_cholesky, radial_correlation
+
+
+class Sums(NamedTuple):
+    """Phi'P Phi (M, M), Phi'P V (M, c) and V'P V (c, c) over all data: the first column of V is the residual."""
+
+    functions: Array
+    mixed: Array
+    own: Array
+
+
+class Grid(NamedTuple):
+    """Evenly spaced points: the first (d,), the steps (d,), and how many in each input, (d,)."""
+
+    lower: Array
+    step: Array
+    counts: IntArray
+
+    @classmethod
+    def over(cls, lower: Array, upper: Array, step: Array) -> Grid:
+        """A grid that covers the box with a cell to spare on every side; steps are at most those given."""
+        cells = np.maximum(np.ceil((upper - lower) / step - 1e-9), 1).astype(np.intp)
+        own = (upper - lower) / cells
+        return cls(lower - own, own, cells + 3)
+
+    @property
+    def size(self) -> int:
+        """M, the number of grid points."""
+        return int(np.prod(self.counts))
+
+    @property
+    def points(self) -> Array:
+        """(M, d), the last input runs fastest."""
+        axes = [low + step * np.arange(count) for low, step, count in zip(*self, strict=True)]
+        return np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1)
+
+    def sums(self, x: Array, weight: Array, values: Array) -> Sums:
+        """One pass over the rows x (n, d), weight (n,), values (n, c); rows of weight 0 count for nothing."""
+        # compiled, and loaded by those who use it
+        from .grid_kernels import add_sums
+
+        size, columns = self.size, values.shape[1]
+        functions, mixed, own = np.zeros((size, size)), np.zeros((size, columns)), np.zeros((columns, columns))
+        add_sums(x, weight, values, *self, functions, mixed, own)
+        lower = np.tril(functions, -1)
+        functions += lower.T - np.triu(functions, 1)
+        return Sums(functions, mixed, own)
+
+    def at(self, x: Array, values: Array) -> Array:
+        """Functions with values (s, M) on the grid at x (n, d), (s, n)."""
+        from .grid_kernels import interpolate
+
+        found = np.empty((len(values), len(x)))
+        interpolate(np.ascontiguousarray(x), *self, np.ascontiguousarray(values), found)
+        return found
+
+    def covariance(self, sd: float, lengthscale: Array, nu: float) -> Array:
+        """K, (M, M): the process is stationary, so one row of differences has all of it."""
+        near = np.stack(np.meshgrid(*[np.arange(count) for count in self.counts], indexing="ij"))
+        away = near.reshape(len(self.step), -1).T * self.step
+        row = correlation(np.zeros((1, len(self.step))), away, lengthscale, nu)
+        table = sd**2 * row.reshape(self.counts)
+        each = np.stack([part.ravel() for part in near])
+        apart = tuple(np.abs(part[:, None] - part[None, :]) for part in each)
+        return np.asarray(table[apart])
+
 
 #: rows whose functions are in memory at a time: of thousands a matrix would be new memory, page by page, every time
 BLOCK = 1_024

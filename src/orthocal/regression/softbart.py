@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array, IntArray
-from .chainwise import Record
-from .compiled import CompiledSampler
+from .compiled import CompiledSampler, Record
 from .settings import SoftBARTSettings
-from .soft_tree_kernels import FREE, LEAF, PARENT, SLOTS, evaluate, pack
-from .softbart_kernels import sweep
+from .softbart_kernels import FREE, LEAF, PARENT, SLOTS, evaluate, pack, sweep
 
 #: sweeps from stumps before the first draw, with equal shares of the splitting variables
 START_SWEEPS = 50

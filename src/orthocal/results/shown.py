@@ -7,8 +7,7 @@ import pandas as pd
 import xarray as xr
 
 from ..arrays import IntArray
-from ..pages.notebook import Table, listed, shown_html
-from ..pages.tables import summary_rows
+from ..pages.tables import Table, listed, shown_html, summary_rows
 from .record import Record
 
 #: what is predicted

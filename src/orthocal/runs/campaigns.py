@@ -30,8 +30,7 @@ from ..execution.work.workers import (
 )
 from ..problem.simulator.simulator_function import Simulator
 from ..progress import progress_bar, progress_shown
-from .identity import simulator_identity
-from .store import Plan, RunStore, Status
+from .store import Plan, RunStore, Status, simulator_identity
 from .table import RunTable
 
 #: what to do where processes cannot be started

@@ -7,18 +7,147 @@ a run in the order of x.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeGuard
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
-from ..arrays import Array, IntArray
+from ..arrays import Array, IntArray, Names, as_columns, as_floats, checked_names
 from ..errors import FileError, InputError, shortened
-from ..files.columns import ColumnTable, require_columns
+from ..files.tables import ColumnTable, require_columns
 from ..problem.outputs import NO_INPUT
-from .wide import common_points, numbered_columns, placed_columns
+
+_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+#: brackets around all of it, or none; what stands between the outcome's name and the point says nothing
+_BODY = re.compile(r"[\s_:@|=]*(?:\(([^()]*)\)|\[([^\[\]]*)\]|\{([^{}]*)\}|([^()\[\]{}]*))\s*")
+_BETWEEN = r"[\s,;|&_]*"
+
+#: a point of the header: the values of all inputs
+Point = tuple[float, ...]
+
+
+class Placed(NamedTuple):
+    """The column of each outcome at each point, and whether the header names the inputs."""
+
+    columns: dict[str, dict[Point, str]]
+    named: bool
+
+    @property
+    def points(self) -> list[Point]:
+        """Of the first outcome."""
+        return list(next(iter(self.columns.values()), {}))
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the points may be nothing but numbers of the columns: 1, 2, 3 and so on."""
+        points = self.points
+        if self.named or len(points) < 3 or len(points[0]) != 1:
+            return False
+        values = sorted(point[0] for point in points)
+        return values[0] in (0.0, 1.0) and bool(np.all(np.diff(values) == 1))
+
+
+def placed_columns(names: Sequence[str], outcomes: Mapping[str, str], inputs: Sequence[str], decimal: str) -> Placed:
+    """Which of the columns are which outcome (name -> name in the header) at which point."""
+    found: dict[str, dict[Point, str]] = {outcome: {} for outcome in outcomes}
+    named = False
+    for name in names:
+        for outcome, rest in _outcomes_of(name, outcomes):
+            point = _point(rest, inputs, decimal)
+            if point is None:
+                continue
+            named |= point[1]
+            other = found[outcome].setdefault(point[0], name)
+            if other != name:
+                raise InputError(f"columns {other!r} and {name!r} are one point of {outcome!r}: leave one of them out")
+            break
+    for outcome, header in outcomes.items():
+        _refuse_unclear(outcome, header, list(found[outcome].values()))
+    return Placed(found, named)
+
+
+def _refuse_unclear(outcome: str, header: str, columns: Sequence[str]) -> None:
+    """Headers that can be read in two ways must not become other points in silence."""
+    bare = [name for name in columns if not name.startswith(header)]
+    if bare and len(bare) < len(columns):
+        other = next(name for name in columns if name not in bare)
+        raise InputError(
+            f"columns {other!r} and {bare[0]!r} name points of {outcome!r} in two ways: if the header has decimal "
+            "commas, write it with semicolons between cells, or with decimal points; else name them all alike"
+        )
+    if columns and all(re.match(rf"{re.escape(header)}-[\d.]", name) for name in columns):
+        raise InputError(
+            f"column {columns[0]!r} may be {outcome!r} at {columns[0][len(header) + 1 :]} or at "
+            f"{columns[0][len(header) :]}: write {header}[{columns[0][len(header) + 1 :]}], or give the points"
+        )
+
+
+def _outcomes_of(name: str, outcomes: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The outcomes that a column may be of, the longest name first, and what is left of its name."""
+    by_length = sorted(outcomes.items(), key=lambda pair: -len(pair[1]))
+    own = [(outcome, name[len(header) :]) for outcome, header in by_length if name.startswith(header)]
+    if len(outcomes) == 1:
+        # names that must not begin with a digit get an X from some programs
+        own += [(next(iter(outcomes)), re.sub(rf"^X(?={_NUMBER}$)", "", name))]
+    return own
+
+
+def _point(rest: str, inputs: Sequence[str], decimal: str) -> tuple[Point, bool] | None:
+    """The values of the inputs, and whether their names stand before them; None for something else."""
+    body = _BODY.fullmatch(rest)
+    if body is None:
+        return None
+    text = next(part for part in body.groups() if part is not None).strip()
+    if decimal == "," and len(inputs) == 1:
+        text = text.replace(",", ".")
+    names = "|".join(re.escape(one) for one in sorted(inputs, key=len, reverse=True))
+    token = re.compile(rf"{_BETWEEN}(?:({names})\s*[=:]?\s*)?({_NUMBER})")
+    values: dict[str | None, float] = {}
+    at = 0
+    while at < len(text):
+        match = token.match(text, at)
+        if match is None or match[1] in values:
+            return None
+        values[match[1]] = float(match[2])
+        at = match.end()
+    if set(values) == set(inputs):
+        return tuple(values[one] for one in inputs), True
+    return ((values[None],), False) if list(values) == [None] and len(inputs) == 1 else None
+
+
+def numbered_columns(placed: Placed, count: int, file: str) -> dict[str, list[str]]:
+    """The columns of each outcome in the order of their numbers, from 0 or from 1, for ``count`` points."""
+    ordered = {}
+    for outcome, columns in placed.columns.items():
+        by_number = {int(point[0]): name for point, name in columns.items() if point[0] == int(point[0])}
+        start = 0 if 0 in by_number else 1
+        wanted = range(start, start + count)
+        if len(by_number) != len(columns) or sorted(by_number) != list(wanted):
+            there = shortened(", ".join(columns.values()) or "none", 100)
+            raise InputError(
+                f"points has {count} rows, and the columns of {outcome!r} in {file} are {there}: give points a column "
+                f"with the names of these columns, or have them numbered from 1 to {count}"
+            )
+        ordered[outcome] = [by_number[number] for number in wanted]
+    return ordered
+
+
+def shared_points(placed: Placed, file: str) -> tuple[Array, dict[str, list[str]]]:
+    """The points of all outcomes, (m, d), and the columns of each there."""
+    points = placed.points
+    for outcome, columns in placed.columns.items():
+        other = set(points) ^ set(columns)
+        if other:
+            at = ", ".join(f"{value:g}" for value in min(other))
+            lacking = outcome if min(other) not in columns else next(iter(placed.columns))
+            raise InputError(f"{file} has no column of {lacking!r} at {at}, where another outcome has one")
+    ordered = {outcome: [columns[point] for point in points] for outcome, columns in placed.columns.items()}
+    return np.array(points), ordered
+
 
 TableLayout = Literal["auto", "long", "wide"]
 #: a column of this name says which rows belong together
@@ -260,7 +389,7 @@ def _points_and_columns(table: ColumnTable, asked: RunColumns) -> tuple[Array, M
             f"the columns {columns[0]!r} to {columns[-1]!r} of {table.file} may be numbered, or at {name} = 1, 2, 3: "
             'give points = "header" if these are its values, or a table of the points'
         )
-    return common_points(placed, table.file)
+    return shared_points(placed, table.file)
 
 
 def _check_named(table: ColumnTable, asked: RunColumns, named: Mapping[str, Sequence[str]], m: int) -> None:
@@ -270,3 +399,73 @@ def _check_named(table: ColumnTable, asked: RunColumns, named: Mapping[str, Sequ
         if len(named[outcome]) != m:
             raise InputError(f"columns of {outcome!r} has {len(named[outcome])} names for {m} points")
         require_columns(table, named[outcome])
+
+
+def at_one_point(output: ArrayLike) -> Array:
+    """Outputs without inputs, (s, q), as outcomes at a single point, (s, 1, q)."""
+    values = as_floats(output, "output")
+    if values.ndim != 2:
+        raise InputError(f"output has shape {values.shape}: without x, give one row a run and one column an output")
+    return values[:, None]
+
+
+def per_run(x: ArrayLike) -> TypeGuard[Sequence[ArrayLike]]:
+    """Whether ``x`` is one array a run: a list of arrays, not of numbers or of rows of numbers."""
+    return isinstance(x, list | tuple) and bool(x) and all(hasattr(one, "__array__") and np.ndim(one) for one in x)
+
+
+def common_points(output: ArrayLike, x: ArrayLike, s: int) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    points, values = as_columns(x, "x"), as_floats(output, "output")
+    if values.ndim == 2:
+        values = values[..., None]
+    if values.ndim != 3 or values.shape[:2] != (s, len(points)) or not values.size:
+        raise InputError(
+            f"output has shape {np.shape(output)} for {s} runs at {len(points)} points: "
+            f"give ({s}, {len(points)}), or ({s}, {len(points)}, q) for q outcomes"
+        )
+    return (points,), (values,)
+
+
+def own_points(output: ArrayLike, x: Sequence[ArrayLike], s: int) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    if not isinstance(output, list | tuple | np.ndarray) or len(x) != s or len(output) != s:
+        raise InputError(
+            f"x is a list of {len(x)} arrays, each the points of one run: give one array a run ({s}) in x and in output"
+        )
+    points = tuple(as_columns(one, f"x of run {i}") for i, one in enumerate(x))
+    values = tuple(as_columns(one, f"output of run {i}") for i, one in enumerate(output))
+    for i, (at, value) in enumerate(zip(points, values, strict=True)):
+        if len(at) != len(value) or not value.size:
+            raise InputError(f"run {i} has {len(at)} points and {len(value)} rows of output: give one row a point")
+        if at.shape[1] != points[0].shape[1] or value.shape[1] != values[0].shape[1]:
+            raise InputError(f"run {i} has another number of inputs or outcomes than run 0")
+    if all(np.array_equal(at, points[0]) for at in points):
+        return points[:1], (np.stack(values),)
+    return points, values
+
+
+def refuse_infinite(x: tuple[Array, ...], output: tuple[Array, ...]) -> None:
+    if not all(np.isfinite(one).all() for one in x):
+        raise InputError("x has NaN or infinite values: the inputs of every point must be known")
+    if any(np.isinf(one).any() for one in output):
+        raise InputError("output has infinite values: set a cell to NaN where the simulator gave no number")
+
+
+def all_names(*kinds: tuple[Names, int, str, str, object]) -> list[tuple[str, ...]]:
+    """The names of parameters, inputs and outcomes: one table has them all, so they must differ."""
+    chosen = [checked_names(*kind) for kind in kinds]
+    together = [name for names in chosen for name in names]
+    for name in together:
+        if not name.strip() or name != name.strip() or not name.isprintable() or name == RUN:
+            raise InputError(f"name {name!r}: give a non-empty printable text without spaces around it, not {RUN!r}")
+        if together.count(name) > 1:
+            raise InputError(f"two of the parameters, inputs and outcomes are named {name!r}: give each its own name")
+    return chosen
+
+
+def checked_units(units: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
+    unknown = sorted(set(units) - set(names))
+    if unknown:
+        raise InputError(f"units has {', '.join(map(repr, unknown))}: there are {', '.join(map(repr, names))}")
+    if not all(isinstance(unit, str) and unit.isprintable() for unit in units.values()):
+        raise InputError('units must be printable texts, for instance units={"g": "m/s^2"}')
+    return {name: units[name] for name in names if name in units}

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from ..arrays import Array, BoolArray, IntArray, Names, as_columns, checked_names
+from ..arrays import Array, BoolArray, IntArray, Names, as_columns, as_floats, checked_names
 from ..errors import FileError, InputError, shortened
 from ..files.tables import Dialect
+from ..pages.tables import Table, listed, shown_html
 from ..problem.outputs import NO_INPUT
-from .contents import Contents
-from .files import RunParts, read_runs, write_csv, write_runs
-from .frames import aligned, floats_of, grouped
-from .loading import ColumnNames, TableForm, is_table, load_table, named
-from .parts import (
+from .files import ColumnNames, RunParts, TableForm, is_table, load_table, named, read_runs, write_csv, write_runs
+from .reading import (
+    RUN,
+    ReadRuns,
+    TableLayout,
     all_names,
     at_one_point,
     checked_units,
@@ -26,8 +28,243 @@ from .parts import (
     per_run,
     refuse_infinite,
 )
-from .reading import RUN, ReadRuns, TableLayout
-from .shown import runs_html
+
+
+class LongRuns(NamedTuple):
+    """All runs below each other, one row a run and point: run (N,), x (N, d) and output (N, q)."""
+
+    run: IntArray
+    x: Array
+    output: Array
+
+
+class Contents:
+    """The part of ``oc.RunTable`` that says what is in it."""
+
+    theta: Array
+    #: one block where all runs share their points, else one a run
+    _x: tuple[Array, ...]
+    _output: tuple[Array, ...]
+
+    @property
+    def s(self) -> int:
+        """Number of runs.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> runs = oc.RunTable([[1.0], [2.0], [3.0]], [[0.0, 1.0], [0.0, 2.0], [0.0, 3.0]], x=[0.0, 1.0])
+        >>> runs.s
+        3
+        """
+        return len(self.theta)
+
+    @property
+    def p(self) -> int:
+        """Number of parameters.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.RunTable([[1.0, 5.0], [2.0, 5.0]], [[0.0, 1.0], [0.0, 2.0]], x=[0.0, 1.0]).p
+        2
+        """
+        return int(self.theta.shape[1])
+
+    @property
+    def d(self) -> int:
+        """Number of inputs.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.RunTable([[1.0], [2.0]], [[0.0, 1.0], [0.0, 2.0]], x=[[0.0, 0.0], [1.0, 0.5]]).d
+        2
+        """
+        return int(self._x[0].shape[1])
+
+    @property
+    def q(self) -> int:
+        """Number of outcomes.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> oc.RunTable([[1.0], [2.0]], np.zeros((2, 5, 3)), x=np.linspace(0, 1, 5)).q
+        3
+        """
+        return int(self._output[0].shape[-1])
+
+    @property
+    def m(self) -> int:
+        """Number of points that all runs share.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> oc.RunTable([[1.0], [2.0]], np.zeros((2, 5)), x=np.linspace(0, 1, 5)).m
+        5
+        """
+        if self.ragged:
+            raise InputError("each run has points of its own: there is no common m, see `points`")
+        return len(self._x[0])
+
+    @property
+    def ragged(self) -> bool:
+        """Whether each run has points of its own.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> own_points = [np.array([0.0, 0.5, 1.0]), np.array([0.2])]
+        >>> oc.RunTable([[1.0], [2.0]], [np.zeros(3), np.zeros(1)], own_points).ragged
+        True
+        """
+        return len(self._x) > 1
+
+    @property
+    def points(self) -> IntArray:
+        """Number of points of each run, (s,).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> own_points = [np.array([0.0, 0.5, 1.0]), np.array([0.2])]
+        >>> oc.RunTable([[1.0], [2.0]], [np.zeros(3), np.zeros(1)], own_points).points
+        array([3, 1])
+        """
+        counts = [len(one) for one in self._x] if self.ragged else [len(self._x[0])] * self.s
+        return np.array(counts, dtype=np.intp)
+
+    @property
+    def x(self) -> Array | tuple[Array, ...]:
+        """The points, (m, d); of a ragged table one (m_s, d) a run.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.RunTable([[1.0], [2.0]], [[0.0, 1.0], [0.0, 2.0]], x=[0.0, 1.0]).x
+        array([[0.],
+               [1.]])
+        """
+        return self._x if self.ragged else self._x[0]
+
+    @property
+    def output(self) -> Array | tuple[Array, ...]:
+        """The output, (s, m, q); of a ragged table one (m_s, q) a run.
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> oc.RunTable([[1.0], [2.0]], [[0.0, 1.0], [0.0, 2.0]], x=[0.0, 1.0]).output.shape
+        (2, 2, 1)
+        """
+        return self._output if self.ragged else self._output[0]
+
+    @property
+    def failed(self) -> BoolArray:
+        """Runs without any output, (s,).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> oc.RunTable([[1.0], [2.0]], [[0.0, 1.0], [np.nan, np.nan]], x=[0.0, 1.0]).failed
+        array([False,  True])
+        """
+        return np.array([bool(np.isnan(one).all()) for one in self._runs], dtype=np.bool_)
+
+    @property
+    def complete(self) -> BoolArray:
+        """Runs without a missing cell, (s,).
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> oc.RunTable([[1.0], [2.0]], [[0.0, 1.0], [0.0, np.nan]], x=[0.0, 1.0]).complete
+        array([ True, False])
+        """
+        return np.array([not np.isnan(one).any() for one in self._runs], dtype=np.bool_)
+
+    @property
+    def long(self) -> LongRuns:
+        """The runs below each other: ``run`` (N,), ``x`` (N, d) and ``output`` (N, q).
+
+        Examples
+        --------
+        >>> import orthocal as oc
+        >>> long = oc.RunTable([[1.0], [2.0]], [[0.0, 1.0], [0.0, 2.0]], x=[0.0, 1.0]).long
+        >>> long.run, long.output[:, 0]
+        (array([0, 0, 1, 1]), array([0., 1., 0., 2.]))
+        """
+        x = np.concatenate(self._x) if self.ragged else np.tile(self._x[0], (self.s, 1))
+        return LongRuns(np.repeat(np.arange(self.s), self.points), x, np.concatenate(list(self._runs)))
+
+    @property
+    def _runs(self) -> Sequence[Array]:
+        return self._output if self.ragged else list(self._output[0])
+
+
+def floats_of(frame: pd.DataFrame, names: list[str]) -> Array:
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        there = ", ".join(map(str, frame.columns))
+        raise InputError(f"the table has no column {', '.join(map(repr, missing))}; there are: {there}")
+    return np.stack([as_floats(frame[name], f"column {name!r}") for name in names], axis=-1)
+
+
+def aligned(runs: list[IntArray], x: Array) -> list[IntArray]:
+    """The rows of each run in the order of x, where all have the same points, and only their order differs."""
+    if len({len(rows) for rows in runs}) > 1 or all(np.array_equal(x[rows], x[runs[0]]) for rows in runs):
+        return runs
+    ordered = [rows[np.lexsort(x[rows].T[::-1])] for rows in runs]
+    return ordered if all(np.array_equal(x[rows], x[ordered[0]]) for rows in ordered) else runs
+
+
+def grouped(run: pd.Series | None, parameters: Array) -> list[IntArray]:
+    """The rows of each run, in the order in which the runs appear."""
+    if run is None:
+        _, label = np.unique(parameters, axis=0, return_inverse=True)
+    else:
+        if run.isna().any():
+            raise InputError(f"column {RUN!r} has empty cells")
+        label = pd.factorize(run)[0]
+    rows = np.argsort(label.ravel(), kind="stable")
+    pieces = np.split(rows, np.flatnonzero(np.diff(label.ravel()[rows])) + 1)
+    return sorted((piece.astype(np.intp) for piece in pieces), key=lambda piece: int(piece[0]))
+
+
+class Runs(Protocol):
+    """What is shown of a table."""
+
+    theta: Array
+    parameter_names: tuple[str, ...]
+    input_names: tuple[str, ...]
+    outcome_names: tuple[str, ...]
+
+    @property
+    def s(self) -> int: ...
+
+    @property
+    def m(self) -> int: ...
+
+    @property
+    def ragged(self) -> bool: ...
+
+    @property
+    def failed(self) -> BoolArray: ...
+
+
+def runs_html(runs: Runs) -> str:
+    """Facts, and the range of each parameter."""
+    facts = {
+        "runs": f"{runs.s}, {int(runs.failed.sum())} failed",
+        "points": "each run has its own" if runs.ragged else f"{runs.m}",
+        "inputs": listed(runs.input_names),
+        "outcomes": listed(runs.outcome_names),
+    }
+    ends = zip(runs.parameter_names, runs.theta.min(axis=0), runs.theta.max(axis=0), strict=True)
+    rows = [[name, f"{low:.4g}", f"{high:.4g}"] for name, low, high in ends]
+    return shown_html("Table of runs", facts, [Table(["parameter", "least", "most"], rows)])
 
 
 class RunTable(Contents):

@@ -10,8 +10,7 @@ import matplotlib as mpl
 import pandas as pd
 
 from ..files import whole_file
-from ..pages.page import rendered
-from ..pages.pictures import picture
+from ..pages.page import picture, rendered
 from ..pages.style import STYLE
 from .base import Study
 from .figure import study_drawing, study_figure

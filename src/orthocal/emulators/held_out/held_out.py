@@ -13,10 +13,9 @@ from matplotlib.figure import Figure
 
 from ...arrays import Array
 from ...errors import InputError
-from ...pages.notebook import shown_html
 from ...pages.panels import Drawing, Panel
 from ...pages.style import CHAINS, GRID, GUIDE, MOST_PANELS, text
-from ...pages.tables import frame_table
+from ...pages.tables import frame_table, shown_html
 from ...progress import progress_shown
 from ...runs.table import RunTable
 from ..base import EMULATORS, Choice

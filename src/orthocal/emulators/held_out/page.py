@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ...files import whole_file
-from ...pages.page import rendered
-from ...pages.pictures import picture
+from ...pages.page import picture, rendered
 from ...pages.tables import Grid
 from ...runs.table import RunTable
 from .held_out import EmulatorComparison, held_out_drawing

@@ -22,8 +22,7 @@ from ...bias.large_gp import MOVE_LIMITS, GridGP, InducingGP, LargeGP, refined
 from ...errors import InputError
 from ...problem.problem import Problem
 from ...regression.gaussian_process import jittered_cholesky
-from ...regression.grid_process import Grid, Sums
-from ...regression.inducing import spread_points
+from ...regression.inducing import Grid, Sums, spread_points
 from ..base import Plan
 from ..fine_nodes import BiasNodes, bias_nodes
 from ..stored_draws import TOGETHER

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from ...files import whole_file
 from ...findings import Findings
-from ...pages.page import rendered
-from ...pages.pictures import Picture, picture
+from ...pages.page import Picture, picture, rendered
 from ..figures.parameters import pairs_panels, posterior_panels, trace_panels
 from ..record import Record
 from .parts import POSTERIOR, pairs_words, parameter_grid, size_grid, trace_words

@@ -11,8 +11,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...files import whole_file
-from ...pages.page import rendered
-from ...pages.pictures import Picture, picture
+from ...pages.page import Picture, picture, rendered
 from ...pages.tables import Grid, counted
 from ..checks.check import findings
 from ..figures import figures as plots
