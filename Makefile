@@ -6,7 +6,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 # worksteal: tests of one file mostly run in one process, which makes their fixtures and compiled code once
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: help venv locked lock demo test test-slow test-min test-pythons test-mutations test-browser bench lint docs clean
+.PHONY: help venv locked lock demo test test-slow test-min test-pythons test-mutations test-browser bench lint docs changelog clean
 
 help:
 	@echo "make demo          calibrate the built-in example and write a report into demo/"
@@ -18,6 +18,7 @@ help:
 	@echo "make test-browser  every kind of page in chromium, which the system must have (Debian: apt install chromium)"
 	@echo "make docs          the documentation site, notebooks and gallery executed, into site/"
 	@echo "make bench         speed, side by side with peers"
+	@echo "make changelog VERSION=0.3.0  the one-line files of changes/ into CHANGELOG.md, at a release"
 	@echo "make lint          ruff, mypy --strict and import-linter: style, types, layers"
 	@echo "make venv          only make .venv, with everything the tests need"
 	@echo "make locked        the same with the versions of requirements-dev.lock, each file checked by its digest"
@@ -99,6 +100,9 @@ docs: .venv/ready-docs
 	$(ONE_THREAD) $(BIN)/python -m sphinx -b html -W --keep-going -j auto -d build/docs/doctrees docs build/docs/html
 	$(BIN)/python docs/_ext/check_site.py build/docs/html
 	rm -rf site && cp -r build/docs/html site
+
+changelog:
+	$(PYTHON) .ci/changelog.py $(VERSION)
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check .
