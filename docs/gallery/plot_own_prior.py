@@ -3,7 +3,7 @@ A bias prior of your own
 ========================
 
 A prior is two small classes: what the user chooses, and a sampler that draws the bias given the residuals. This one has
-random Fourier features, in thirty lines (`docs/examples/fourier_prior.py`, explained under *A prior of your own*).
+random Fourier features, in thirty lines (`docs/skeletons/bias_prior.py`, explained under *A prior of your own*).
 `check_bias_prior` says whether it keeps the contract.
 """
 
@@ -19,8 +19,8 @@ from orthocal.testing import check_bias_prior
 
 # beside this script, or in the folder that the gallery is built from
 here = Path(__file__).parent if "__file__" in globals() else Path.cwd()
-sys.path.insert(0, str(here.parent / "examples"))
-from fourier_prior import FourierFeatures  # noqa: E402
+sys.path.insert(0, str(here.parent / "skeletons"))
+from bias_prior import FourierFeatures  # noqa: E402
 
 check_bias_prior(FourierFeatures())
 

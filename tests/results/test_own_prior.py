@@ -10,7 +10,7 @@ from scipy import stats
 import orthocal as oc
 from orthocal.errors import FileError, InputError
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "fourier_prior.py"
+EXAMPLE = Path(__file__).parents[2] / "docs" / "skeletons" / "bias_prior.py"
 specification = importlib.util.spec_from_file_location("fourier_prior_in_a_file", EXAMPLE)
 fourier_prior = importlib.util.module_from_spec(specification)
 specification.loader.exec_module(fourier_prior)
