@@ -19,7 +19,7 @@ class FourierFeatures:
     def prepare(self, setting):
         return FourierSampler(self, setting)
 
-    # what JSON can store: a result is read again with these choices alone
+    # what JSON can store: it goes into the file of a result, and tells this prior from others
     def describe(self):
         return {"kind": "fourier", **vars(self)}
 

@@ -9,6 +9,7 @@ import numpy as np
 import orthocal as oc
 from orthocal.errors import InputError
 from orthocal.kernels.base import with_prior
+from orthocal.problem.noise.noise import NoiseSource
 
 #: rounds in which draws at an impossible theta are made again
 MOST_ROUNDS = 50
@@ -21,6 +22,9 @@ class BestFit:
     """
 
     def run(self, problem, plan):
+        # what a method cannot do it refuses, and says what to do
+        if problem.noise.source is NoiseSource.SAMPLED:
+            raise InputError('this method takes the noise as known: give noise_cov as a number, or "estimate"')
         G = problem.gradient_at_data  # whitened, as `noise.weighed` wants it, (n, q, p)
         fisher = np.einsum("nqj,nqk->jk", G, problem.noise.weighed(G))
         precision = with_prior(problem.parameters, fisher, problem.theta_tilde)
