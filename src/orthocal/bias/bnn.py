@@ -14,6 +14,8 @@ from ..errors import InputError
 from ..findings import Finding
 from .base import ChainwiseSampler, ListedPrior, Setting, listed
 
+# What all chains of a neural network share: their weights, and the algebra of its last layer.
+
 
 class Network(NamedTuple):
     """The weights of all chains in units of their prior sds, and the chains' step sizes.

@@ -25,6 +25,8 @@ from .gp_sampler import PREDICTION_BLOCK as PREDICTION_BLOCK
 from .gp_sampler import GPSampler as GPSampler
 from .gp_sampler import json_number
 
+# Hyperparameters of a Gaussian process that ended on a bound of their search: at which end, and what that means.
+
 
 def ends(fit: Hyperparameters, residual: Array, span: Array) -> tuple[str, ...]:
     """What ended on a bound, with the end: ``"smallest sd"``, ``"longest lengthscale 2"``.

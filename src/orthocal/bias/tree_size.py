@@ -17,6 +17,8 @@ import numpy as np
 from ..arrays import Array, IntArray, summed
 from .base import BiasSampler, Gridded
 
+# A constant beside a sum of trees: their prior is centred at zero, and a bias need not be.
+
 
 class OffsetState(NamedTuple):
     """The constant of each chain, (c,), and the state of the trees."""

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from .outputs import Outputs
 
 
+# ``orthocal compare`` of a file with several experiments.
+
 TABLES = ("disagreements", "predictions")
 
 

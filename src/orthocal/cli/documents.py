@@ -141,6 +141,8 @@ def fit_document(posterior: Posterior, found: Findings, files: Mapping[str, Path
     }
 
 
+# Standard output and error that may go away: a closed pipe or a full disk loses words, never work.
+
 #: said of a command that was ended
 ENDED = "interrupted; files that had been written are complete"
 
@@ -214,6 +216,8 @@ def _open_what_is_closed() -> None:
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
+
+# What the user's simulator prints: left out of the output of a command, counted, and shown where it is asked for.
 
 Prints = Annotated[bool, typer.Option("--prints", help="Show what the simulator prints.")]
 

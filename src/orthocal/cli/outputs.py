@@ -147,6 +147,8 @@ def _why(error: OSError | ValueError) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
+# What several commands do with their options.
+
 #: methods by name, for completion: the families themselves take a second to load, and a test compares them
 METHOD_NAMES = (
     *("gp", "bart", "softbart", "bmars", "bnn", "pgp", "pbart", "psoftbart", "pbmars", "pbnn"),

@@ -129,6 +129,8 @@ def _written(table: pd.DataFrame, path: Path) -> Path:
     return path
 
 
+# What ended a calibration does not end its work: its checkpoint, what is said of it, and ``orthocal resume``.
+
 #: seconds of work before a checkpoint is made
 AFTER = 60.0
 

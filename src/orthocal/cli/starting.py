@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ..files.tables import TextTable
 
 
+# Simulators that run and model nothing, for a person to put a model in their place; and an example that is one.
+
+
 class Spans(NamedTuple):
     """What the data look like: smallest value and width of every input and outcome."""
 

@@ -209,6 +209,9 @@ def _scores_panel(axis: Axes, table: pd.DataFrame, name: str, methods: list[str]
     _rows(axis, levels, [str(one) for one in methods])
 
 
+# The biases of outputs without inputs by several methods.
+
+
 def compared_outputs(posteriors: dict[str, Posterior]) -> Drawing:
     """One line an output, one colour a method: mean and 95 % of its bias, in noise sds."""
     # a method without bias has nothing to show

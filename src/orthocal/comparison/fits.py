@@ -25,6 +25,8 @@ from ..progress import progress_bar
 from ..results.posterior import Posterior
 from ..results.predict.scores import CellScores, cell_scores
 
+# Many fits in one checkpoint: what was done is not done again.
+
 
 @contextmanager
 def kept_fits(
@@ -38,6 +40,9 @@ def kept_fits(
     where = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(Path(checkpoint))
     with kept_in(where, work, own, seed is not None, "the fits that were done") as file:
         yield file.seed
+
+
+# Warnings of many fits: each kind is said once, with the number of fits that it holds for.
 
 
 @contextmanager
@@ -60,6 +65,8 @@ def said_once() -> Iterator[None]:
             more = f" (and the same in {len(texts) - 1} more of the fits)" if len(texts) > 1 else ""
             warnings.warn(texts[0] + more, OrthocalWarning, stacklevel=4)
 
+
+# The folds of a comparison: which rows are held out together.
 
 #: up to so many groups each is left out alone; more are put together in as many folds
 MOST_GROUP_FOLDS = 10
@@ -153,6 +160,9 @@ def _balanced(codes: IntArray, folds: int, rng: np.random.Generator) -> IntArray
         fold_of_block[block] = int(np.argmin(filled))
         filled[fold_of_block[block]] += sizes[block]
     return np.asarray(fold_of_block[codes])
+
+
+# Outputs without inputs that are left out: each is predicted from the others, through theta and a bias of its own.
 
 
 def with_output_priors(problem: Problem, methods: dict[str, Method]) -> dict[str, Method]:

@@ -268,6 +268,8 @@ def _score_columns(held_out: HeldOut, outcome_names: tuple[str, ...], groups: In
     return score_table(held_out.with_bias, outcome_names, groups).join(alone.add_prefix("model_"))
 
 
+# Scores group by group, and what it means where rows are easy to predict and whole groups are not.
+
 #: groups in a printed table, the worst ones; all are in ``group_scores()`` and in the CSV file
 MOST_SHOWN = 12
 #: an error for whole groups that is so many times that for rows is worth a remark

@@ -34,6 +34,8 @@ from .problem_file import (
 )
 from .tables import labels_of, read_table
 
+# Settings of a file that a command line changes: ``sampling.draws=200``, a dotted key and a value of TOML.
+
 #: a value without quotes, which shells take away, that TOML would not know for a text
 _WORD = re.compile(r"[\w.:/\\ +-]+")
 

@@ -46,6 +46,8 @@ from .tables import (
     rows_where,
 )
 
+# [domain] of a problem file: a box, a table of nodes, weights of labels.
+
 Numbers = float | list[float]
 
 

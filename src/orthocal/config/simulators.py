@@ -90,6 +90,9 @@ class FunctionSection(Section):
     fmu: FMUSection | None = None
 
 
+# Functions of the user's Python files, which may import their neighbours, at first and whenever they are called.
+
+
 @dataclass(frozen=True, eq=False)
 class FileFunction:
     """The function of ``file.py:function``, relative to ``folder``, which each process loads for itself."""

@@ -100,6 +100,8 @@ def rows_where(table: Table, name: str, label: str) -> Table:
     return replace(table, rows=[table.rows[i] for i in kept], lines=[table.lines[i] for i in kept])
 
 
+# The table of runs that a problem file names: its columns are found by the names of the problem, or by ``[runs]``.
+
 #: columns, or name -> column
 NamesOrColumns = Annotated[
     list[str] | dict[str, str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)

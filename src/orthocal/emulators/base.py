@@ -15,6 +15,8 @@ import numpy as np
 from ..arrays import Array
 from ..errors import InputError
 
+# What a regressor has learnt, and what more it may know: each a small Protocol.
+
 
 class FittedRegressor(Protocol):
     """What was learnt. It may do more: see the Protocols below."""

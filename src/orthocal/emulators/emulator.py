@@ -31,6 +31,8 @@ from .base import (
 from .draws.lazy_sequence import Lazy
 from .draws.spread import draw_spread, mixture
 
+# Gradients of step functions: central differences that span a step.
+
 #: with step functions, theta's difference is at least this share of the runs' range to either side: over less the steps
 #: are noise (Model 2 and BART: errors of the gradient are 1.9, 0.75, 0.5 of its size with 0.02, 0.05, 0.1)
 LEAST_STEP = 0.1
@@ -57,6 +59,14 @@ def difference(mean: Callable[[Array], Array], theta: Array, steps: Array, low: 
         columns.append(change / width if width > 0 else np.zeros_like(change))
     return np.stack(columns, axis=-1)
 
+
+# Where an emulator has runs nearby.
+#
+# In many dimensions the convex hull of the runs says nothing: of a box that a few hundred runs fill, hardly any part
+# lies inside. So a theta counts as outside where it leaves the box of the runs, where one of its parameters lies in a
+# gap of the runs' values, or where the nearest run is further away than it is from hardly any theta where as many runs
+# fill that box evenly. Distances are in length-scales where the emulator has them: a parameter without effect does not
+# count.
 
 #: how far beyond the runs' range theta may lie, as a share of it: so many of s runs' shares, and this at most
 EDGE_SHARES, MOST_EDGE = 2.0, 0.1

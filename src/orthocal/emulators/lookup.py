@@ -235,6 +235,13 @@ def _distinct_bytes(rows: Bytes) -> tuple[Bytes, IntArray]:
     return distinct.view(np.uint8).reshape(-1, rows.shape[1]), member.ravel().astype(np.intp)
 
 
+# Forests as smooth functions of theta.
+#
+# A draw of BART is a staircase of theta: what is closest to it is a place on one of its steps, and between two of a
+# design's values each draw has its steps elsewhere. So a cut at c becomes a gate: with t +- w around it a point goes
+# left with the probability that t + w u < c, u with Epanechnikov's density. In x the trees stay as they are.
+
+
 class SoftForest(NamedTuple):
     """offset + sum of trees, each leaf times a factor, of r targets: a function of inputs (M, k).
 

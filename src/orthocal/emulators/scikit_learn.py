@@ -79,6 +79,9 @@ class FittedForeign:
         return np.stack([column.ravel() for column in columns], axis=1)
 
 
+# A random forest (scikit-learn).
+
+
 @listed
 @dataclass(frozen=True)
 class Forest(Settings):
@@ -141,6 +144,8 @@ class FittedForest:
             compiled(self._roots, *self._arrays, self._values, np.ascontiguousarray(inputs), means)
         return means
 
+
+# A neural network (scikit-learn's multi-layer perceptron), with the gradient of its formula.
 
 _FILTERS = Lock()
 #: rows times iterations: a minute or two

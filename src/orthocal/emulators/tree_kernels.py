@@ -227,6 +227,12 @@ def look_up(
             output[i, k] = total[k, row_of_point[i]]
 
 
+# Cut points move within the gaps between the rows' values, which no row notices: compiled.
+#
+# Between two neighbouring values of an input all cuts fit equally well, and only the prior says where a tree cuts. A
+# sweep rarely moves a cut above others, so the mean over the draws would jump where it should interpolate.
+
+
 @entry
 def move_cuts(rng, nodes, cuts, shares, gap_low, gap_high, alpha, beta):
     """One Metropolis step in place for every inner node: a cut of the same gap, ``gap_low`` to ``gap_high`` - 1.
@@ -259,6 +265,9 @@ def move_cuts(rng, nodes, cuts, shares, gap_low, gap_high, alpha, beta):
             else:
                 tree[k, CUT] = old
     return moved
+
+
+# The compiled walk through packed trees whose cuts in theta are gates: see ``soft_forest``.
 
 
 @part
@@ -333,6 +342,9 @@ def walk_softly(kind, value, factor, cut_points, starts, point_bins, theta, widt
             enter(stack, top, top + 1, g, slope, v - d)
             enter(stack, top, top, 1.0 - g, -slope, v - d)
             top += 1
+
+
+# The compiled walk through the trees of a forest.
 
 
 @entry

@@ -315,6 +315,8 @@ def _gaussian(prior: Distribution) -> tuple[float, float]:
     return float(centre), float((one_sd - centre) ** 2)
 
 
+# The examples by name.
+
 _LISTED: dict[str, Example] = {}
 
 

@@ -21,6 +21,8 @@ import numpy as np
 from ..arrays import Array, as_columns
 from ..errors import InputError, NonFiniteError, shortened
 
+# An FMU file: what it holds, its variables by name, and its contents, extracted once.
+
 #: names of variables that a message lists
 MOST_LISTED = 20
 #: fmpy changes the folder of the process while it loads a library, and few FMUs may be used by two threads

@@ -29,6 +29,8 @@ from ..methods.joint.regress import Linear, Regressed, in_memory
 from ..problem.problem import Problem
 from .scales import KnownGP
 
+# One experiment in the regression of all.
+
 
 class Part(NamedTuple):
     """One experiment in the regression.

@@ -26,6 +26,8 @@ from ..results.run_facts import Notes
 from .draws import TogetherDraws, together_draws
 from .experiments import Experiments
 
+# The priors of all experiments' parameters as draws and densities; pooled ones are N(mu, tau²) given mu and tau.
+
 
 def prior_groups(
     experiments: Experiments,

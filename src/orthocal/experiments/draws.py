@@ -44,6 +44,11 @@ from .pooled import Hyper, with_pooling
 from .regression import Together, regressed
 from .stacked import Cells, Stacked, StackedSimulator
 
+# Draws of the experiments' emulators, which stand together for all that is unknown about their simulators.
+#
+# The k-th draw of all experiments has the k-th of each emulator, and the other simulators as they are. Emulators of the
+# same runs have the same draws, since their errors are the same in all experiments; others have seeds of their own.
+
 
 class StackedDraws(Sequence[DrawLike]):
     """The cells of all experiments, with draws of their emulators in the place of these."""

@@ -26,6 +26,8 @@ from ..problem.problem import Problem
 from .pooled import Pool, Pooled
 from .stacked import Stacked, linearised_at, stacked_problem
 
+# A look at several experiments before their run: at each by itself.
+
 #: said at the end of every look
 TOGETHER = "each was looked at by itself; what a run of all costs, and whether they agree, was not looked at"
 
@@ -65,6 +67,9 @@ class LookedAt:
             for one in problem.check(method, draws, chains, warmup)
         ]
         return Findings([*named, Finding("note", "experiments", TOGETHER)])
+
+
+# What a notebook shows of several experiments: their data, and which parameters they share.
 
 
 class Shown:

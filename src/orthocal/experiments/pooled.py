@@ -110,6 +110,13 @@ class Pool:
         return mu, np.array([max(float(self.sd.ppf(ENDS[0])), 0.0), min(most, 12 * (np.ptp(values) + errors.min()))])
 
 
+# mu and tau of pooled parameters, from draws under flat priors.
+#
+#     l_s ~ N(m, C) flat,   (mu, tau) ~ pi(mu) pi(tau) N(m_a; mu, C_a + tau² I),
+#     theta_s = l_s + C A'(C_a + tau_s² I)^-1 (t_s - A l_s),   t_s ~ N(mu_s, tau_s² I)
+#
+# A picks the pooled values. Exact where all is Gaussian.
+
 #: places of mu and of tau at which their density is looked at, twice: the second time where there is any
 GRID = 240
 #: what is less dense than this, beside the densest, is left out the second time

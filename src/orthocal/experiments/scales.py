@@ -234,6 +234,21 @@ def _outcomes(problem: Problem, G: Array) -> list[Outcome]:
     return found
 
 
+# Hyperparameters of experiments with few data: a sample of their posterior in place of one value.
+#
+#     p(psi | y) ∝ pi(psi) |H|^-1/2 exp(h'H^-1 h / 2) prod_e |S_e|^-1/2 exp(-z_e'S_e^-1 z_e / 2)
+#     H = sum_e G_e'S_e^-1 G_e,   h = sum_e G_e'S_e^-1 z_e
+#
+# psi are log sd and log length-scales of every outcome of every experiment, beta and the biases are integrated out, and
+# pi is what is expected of each. Ten points leave the size of a bias open, and with one size for all draws the real
+# process between the points, and so theta, would be known too well. So it would with a prior of log sd, which lets the
+# many sds near 0 in: pi has a half-Cauchy law of the sd itself (Gelman 2006), see ``log_prior``.
+#
+# Each outcome has candidates, drawn from a t density about what was found, with importance weights. A Gibbs sampler
+# goes over the outcomes and chooses one candidate of each given those of the others, which it feels through H and h
+# alone. What is kept are a few sets from its chain, a rule for integrals over psi; every draw of the real process has
+# one of them.
+
 #: data of an outcome beyond which its hyperparameters are as they were found: they are known well, and each set costs
 #: the cube of this number
 MOST_POINTS = 200
@@ -429,6 +444,13 @@ def _scales(log_values: Array) -> Iterator[Scales]:
     for own in np.exp(log_values):
         yield Scales(float(own[0]), own[1:])
 
+
+# Trees for an experiment with few data: what these leave open of the bias is left open.
+#
+# Usual trees have five points a leaf, so that ten points leave one cut, cuts between the data only, so that a gap is
+# bridged by a constant, and leaves whose size is a guess from the range of the data. With the usual weights such an
+# experiment has as much say in theta as one of a thousand points, and theta would be known too well. Here cuts are
+# anywhere in the domain, a leaf without data has its prior, and the size of the leaves is drawn.
 
 #: lower and upper end of each numeric input; they come first where labels have become columns
 Corners = tuple[tuple[float, float], ...]

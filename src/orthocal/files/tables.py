@@ -22,6 +22,8 @@ import pandas as pd
 from ..arrays import Array
 from ..errors import FileError, shortened
 
+# Columns of a table by their names, whatever the kind of the file: which are there, and which may have been meant.
+
 
 class ColumnTable(Protocol):
     """A table that knows its columns by name; messages call it ``file``."""

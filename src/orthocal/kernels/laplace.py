@@ -27,6 +27,16 @@ from .base import (
 )
 from .slice import swept
 
+# Gaussian proposals that stay within the bounds of theta: one coordinate after the other, each truncated.
+#
+# theta = centre + R z with R upper triangular. The last coordinate depends on its own z alone, the one before it on
+# two, and so on: each z_j is a standard normal between the bounds that the later ones leave it. So the density is
+# known,
+#
+#     log q = sum_j [ -z_j^2 / 2 - log(Phi(b_j) - Phi(a_j)) ],
+#
+# and a Gaussian conditional at one bound is met exactly; at several, up to a bounded weight (Geweke 1991).
+
 
 class Truncated(NamedTuple):
     """The proposals of all chains; each chain has its own order of the coordinates, the most bounded one last.

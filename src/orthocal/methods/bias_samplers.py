@@ -16,6 +16,8 @@ from ..problem.problem import Problem
 from .base import ListedMethod, Method, method_by_name
 from .fine_nodes import Integrals, fine_integrals
 
+# Which methods can do outputs without inputs, and with which prior: one bias an output, independent of the others.
+
 #: kinds of methods that take any prior on the bias, and those with a Gaussian process of their own or no bias
 WITH_PRIOR, OTHERS = ("joint", "projected"), ("ko", "ogp", "none")
 

@@ -15,6 +15,14 @@ from ..errors import InputError
 from ..problem.domain.domain import Box
 from ..problem.problem import Problem
 
+# Integrals of a rough function that is known at many nodes, with the simulator at few.
+#
+#     b_r = (1 / w_r) ∫ b l_r dP_x,  l_r the Lagrange polynomial of node x_r, so that  sum_r w_r b_r h(x_r) = ∫ b h dP_x
+#
+# for every polynomial h of a degree below the number of nodes an input: b_r is, at the nodes of a Gauss–Legendre rule,
+# the polynomial closest to b. Between the simulator's gradients, which the rule resolves, and a draw of the bias, which
+# it does not, no error of the rule is left, and the simulator is not called at one more node.
+
 
 @dataclass(frozen=True)
 class FineRule:

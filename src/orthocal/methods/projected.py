@@ -28,6 +28,12 @@ from .fine_nodes import Integrals
 from .sampled_noise import LatentNoise, NoiseSampler
 from .stored_draws import BiasCovariance, KeptDraw, bias_covariance, finished
 
+# Does the theta step forget where it started? The diagnostic of an inexact theta step.
+#
+# An exact draw from Pi(theta | b*, y) depends on the bias alone, not on the theta before it. So what is left of both
+# thetas after a regression on the bias must be uncorrelated. The bias enters by the centre of the linearised
+# conditional and its squares and products.
+
 
 class Centre(NamedTuple):
     """The centre of Pi(theta | b*, y) for a linearised simulator: a function of bias and noise."""

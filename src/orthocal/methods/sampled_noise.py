@@ -93,6 +93,9 @@ class NoiseSampler:
         return {"noise_cov": self.covariance(precision)}
 
 
+# The noise covariances of groups of rows as unknowns: one sampler for each, in its own estimate's coordinates.
+
+
 class GroupNoiseSampler:
     """Draws of the groups' precisions, (g, q, q), one a chain."""
 
@@ -149,6 +152,15 @@ def noise_prior_draws(noise: Noise, count: int, rng: np.random.Generator) -> dic
     precision = wishart.rvs(freedom(q), np.eye(q), size=int(np.prod(shape[:-2])), random_state=rng)
     return noise_sampler(noise).fields(np.reshape(precision, shape))
 
+
+# The part of the noise that is correlated between rows, drawn beside a bias that is no Gaussian process.
+#
+# With C = C_c + lambda I, lambda the smallest eigenvalue of C, an error is a correlated part and an independent one. In
+# units of the rows' sds, given what is left of y, u = c + e with c ~ N(0, C_c) and e ~ N(0, lambda I):
+#
+#     c | u ~ N((C - lambda I) C^-1 u, lambda (C - lambda I) C^-1),   C = V diag(w) V'
+#
+# so that a draw costs two products with V. The larger lambda is, the more freely the bias moves beside c.
 
 #: a bias beside errors that leave a smaller share of their variance to an independent part would hardly move
 LEAST_SHARE = 1e-3

@@ -15,6 +15,12 @@ from ..problem.problem import Problem
 from ..progress import progress_bar
 from .base import Draws, Plan
 
+# The posterior covariance of the bias at the data points, which the finite projection needs.
+#
+# Only its products with the constraint's p columns enter, so it need not be inverted: for a prior that is not Gaussian
+# the sample covariance of draws given theta_tilde will do, and the projection is the regression of the bias on the p
+# constraints over these draws.
+
 #: draws behind the covariance of a bias that is not Gaussian, and those before them
 DRAWS, WARMUP = 1000, 50
 
@@ -112,6 +118,10 @@ def stacked(values: list[Array]) -> Array:
         whole[:, s] = value
     return whole
 
+
+# Model and bias at many data points: of all draws they would not fit into memory, so some are kept.
+#
+# What more draws say about each point stands beside them: its mean and sd over the draws, and quantiles.
 
 #: what is known of each point
 STATISTICS = ("mean", "sd", "q2.5", "q50", "q97.5")

@@ -18,6 +18,8 @@ from .panels import Drawing
 from .style import COLOURS
 from .svg import inline_svg
 
+# The legend of a picture as HTML, which wraps where a figure's own would be cut.
+
 _VARIABLES = {shade.light: f"var(--{shade.name})" for shade in COLOURS}
 _DASHES = {"--": "5 3", ":": "1.5 2.5", "-.": "5 2 1.5 2"}
 
@@ -83,6 +85,8 @@ def _css(colour: Any) -> str:
 def _opacity(colour: Any) -> float:
     return round(float(colour[3]), 2) if len(colour) == 4 else 1.0
 
+
+# Pictures in a page: figures as SVG inside of the HTML, so that the page is one file.
 
 __all__ = ["Picture", "inline_svg", "picture"]
 

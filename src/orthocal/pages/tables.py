@@ -9,6 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+# What notebooks show of an object: a title, a few facts and small tables. All texts are escaped.
+#
+# Nothing has a colour of its own, so that it can be read on light and on dark pages.
+
 #: rows of a table, names in a list and characters of a text that are shown
 MOST_ROWS, MOST_NAMES, LONGEST = 20, 12, 300
 _CELL = "text-align:{};padding:.15em .8em .15em 0;vertical-align:top"

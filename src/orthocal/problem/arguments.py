@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from ..arrays import Array, as_columns, as_floats, checked_names, is_positive_definite, is_symmetric
 from ..errors import InputError
 from .data.field_data import FieldData
-from .domain.domain import Box
 from .noise.kinds import AskedNoise, CorrelatedNoise, GroupNoise, PartlyGiven, given_noise, is_sampled
 from .noise.noise import Noise, known_noise, noise_from_errors
 from .prior.parameters import Parameters
@@ -105,14 +104,6 @@ def checked_starts(starts: ArrayLike, parameters: Parameters) -> Array:
     if not parameters.inside(points).all():
         raise InputError("a start of the search lies outside the support of the priors, or of the constraint")
     return points
-
-
-def bounding_box(x: Array) -> Box:
-    lower, upper = x.min(axis=0), x.max(axis=0)
-    if (lower == upper).any():
-        column = int(np.flatnonzero(lower == upper)[0])
-        raise InputError(f"input {column + 1} of x is constant: give the domain as oc.Box(lower, upper)")
-    return Box(lower, upper)
 
 
 def checked_units(units: Mapping[str, str] | None, data: FieldData, parameters: Parameters) -> dict[str, str]:

@@ -13,6 +13,8 @@ from ..arrays import Array
 from ..errors import InputError
 from ..progress import announced, progress_bar
 
+# Samplers of functions that are written for one chain: what is the same for all of them.
+
 #: what predictions need of a draw: values and codes
 Record: TypeAlias = dict[str, NDArray[Any]]
 

@@ -26,6 +26,8 @@ from ..errors import InputError
 from ..machine.threads import one_blas_thread
 from ..progress import progress_bar
 
+# What is expected of the hyperparameters of a Gaussian process.
+
 
 class LogPrior(NamedTuple):
     """Normal priors of log sd, log length-scales and log noise variance, (d + 2,); with ``below`` on that side only."""
@@ -39,6 +41,16 @@ class LogPrior(NamedTuple):
         away = (values - self.mean) / self.sd
         away = np.minimum(away, 0.0) if self.below else away
         return away**2, 2 * away / self.sd
+
+
+# Noisy values at points that repeat: their means and their scatter are all that a regression needs.
+#
+# With z_i ~ N(m(x_i), s^2 v_i), the values at one point x have the likelihood of one value, their weighted mean z with
+# the variance s^2 v, 1 / v = sum_i 1 / v_i, times a factor that depends on s alone:
+#
+#     -2 log factor = (count - 1) log s^2 + sum_i log v_i - log v + sum_i (z_i - z)^2 / v_i / s^2
+#
+# Several columns of z are independent, with the same variances: their factors multiply.
 
 
 class MergedValues(NamedTuple):
@@ -470,6 +482,13 @@ def sample_of_points(n: int, most: int) -> IntArray:
     if n <= most:
         return np.arange(n, dtype=np.intp)
     return np.random.default_rng(0).choice(n, most, replace=False).astype(np.intp)
+
+
+# The restricted likelihood of a process at many hyperparameters, without a gradient.
+#
+#     log p(z | v) = -(c (log|S| + log|B'S^-1 B|) + |(1 - P) L^-1 z|^2) / 2,   S = L L' = sd^2 k + noise,
+#
+# P the projection on L^-1 B, for c columns z: that of ``restricted_deviance``. What does not depend on v is kept.
 
 
 class RestrictedDensity:

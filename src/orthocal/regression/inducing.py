@@ -19,6 +19,13 @@ from ..arrays import Array, IntArray
 from ..progress import progress_bar
 from .gaussian_process import correlation, jittered_cholesky, radial_correlation
 
+# Gaussian processes in few inputs after one pass over the data: values on a grid, with cubic interpolation between.
+#
+#     b(x) = Phi(x) u,  u ~ N(0, K),  K the process's covariance on the grid
+#
+# The prior is that of the process at every grid point, also where there are no data: basis functions of a fixed number
+# would be too sure in a gap. Phi has 4^d entries a row, so the sums Phi'P Phi, Phi'P V, V'P V are all that is kept.
+
 
 class Sums(NamedTuple):
     """Phi'P Phi (M, M), Phi'P V (M, c) and V'P V (c, c) over all data: the first column of V is the residual."""

@@ -10,6 +10,21 @@ from numba import njit
 
 from ..machine.compiling import entry, part, vector_part
 
+# The compiled trees of soft BART: their layout and prior, what reaches their nodes, what a packed forest predicts.
+#
+# A soft tree is sum_l phi_l(x) mu_l; phi_l is the product over the leaf's ancestors of psi((x_v - c) / tau), psi the
+# logistic function, where the path goes right, and of 1 - psi where it goes left. Inputs are scaled to [0, 1].
+#
+# A forest of T trees has ``nodes`` (T, SLOTS, 4), the ``cut`` c of each inner node and the value ``mu`` of each leaf
+# (T, SLOTS), the bandwidths ``tau`` (T,) and the shares ``s`` (d,) of the splitting variables. Slot 0 is the root. The
+# fields of a node are below: its left child (the right one is next to it; LEAF for a leaf), parent (FREE for an empty
+# slot), split variable and depth. Points are columns of ``x`` (d, N): the first n are data, the others are where
+# predictions are wanted. ``reach`` (SLOTS, N) is how much of each point reaches each node, phi_l at leaf l; it is
+# worked out afresh at each visit of a tree, so that it cannot be out of date, and a forest of 50 trees takes 40 kB.
+#
+# A tree's prior: a node of depth h splits with probability alpha (1 + h)^-beta, by variable v with probability s_v, at
+# a cut that is uniform between the cuts that its ancestors left of v. Trees of more than LEAVES leaves are excluded.
+
 #: a tree of the default prior has more with probability 2e-12
 LEAVES = 16
 SLOTS = 2 * LEAVES - 1

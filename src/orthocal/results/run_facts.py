@@ -61,7 +61,7 @@ class Notes(RunNotes):
     noise_kernel
         How the errors of rows are correlated along a line, where that is known.
     correlated
-        Outcomes whose errors are correlated, though they were not said to be, see ``results/checks/noise_correlation.py``.
+        Outcomes whose errors are correlated, though they were not said to be (``checks/noise_correlation.py``).
     allowed_share, on_edge
         Share of the prior that the constraint allows, and whether the best fit lies on its edge.
     unfinished

@@ -234,6 +234,8 @@ def _verify(table: TextTable, notes: Notes) -> None:
             raise FileError(f"line {line} of {table.file} has changed since it was saved, or is damaged; {cure}")
 
 
+# From a file to the parts of a table of runs: one of ours knows its names, of others they are to be given.
+
 #: names of columns, or name -> column where they differ
 ColumnNames: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
 #: what is read as text; other files but Parquet are netCDF

@@ -21,6 +21,11 @@ from ..errors import FileError, InputError, shortened
 from ..files.tables import ColumnTable, require_columns
 from ..problem.outputs import NO_INPUT
 
+# Headers of wide tables of runs, which have one column a point: ``y_0.5``, ``y[x=0.5]``, ``0.5``, ``speed @ 3``.
+#
+# A column is an outcome's name, which may be missing where there is one outcome, and the values of the inputs, each
+# with its name before it where there are several inputs. Brackets and separators in between do not matter.
+
 _NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 #: brackets around all of it, or none; what stands between the outcome's name and the point says nothing
 _BODY = re.compile(r"[\s_:@|=]*(?:\(([^()]*)\)|\[([^\[\]]*)\]|\{([^{}]*)\}|([^()\[\]{}]*))\s*")
@@ -399,6 +404,9 @@ def _check_named(table: ColumnTable, asked: RunColumns, named: Mapping[str, Sequ
         if len(named[outcome]) != m:
             raise InputError(f"columns of {outcome!r} has {len(named[outcome])} names for {m} points")
         require_columns(table, named[outcome])
+
+
+# The parts of a table of runs, checked: their shapes, numbers, names and units.
 
 
 def at_one_point(output: ArrayLike) -> Array:

@@ -30,6 +30,8 @@ from ..files.sqlite_file import SqliteFile
 from ..problem.simulator.simulator_function import Simulator
 from .table import RunTable
 
+# Which simulator it is: runs that are kept must not be mixed with those of another one.
+
 
 class Identity(NamedTuple):
     """Which simulator it is: a name for people, and a digest of its code."""

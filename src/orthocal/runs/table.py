@@ -29,6 +29,8 @@ from .reading import (
     refuse_infinite,
 )
 
+# What a table of runs holds: its sizes, points and output, and which runs have failed.
+
 
 class LongRuns(NamedTuple):
     """All runs below each other, one row a run and point: run (N,), x (N, d) and output (N, q)."""
@@ -204,6 +206,9 @@ class Contents:
         return self._output if self.ragged else list(self._output[0])
 
 
+# Columns and rows of a long table of runs: its numbers, and which rows are one run.
+
+
 def floats_of(frame: pd.DataFrame, names: list[str]) -> Array:
     missing = [name for name in names if name not in frame.columns]
     if missing:
@@ -231,6 +236,9 @@ def grouped(run: pd.Series | None, parameters: Array) -> list[IntArray]:
     rows = np.argsort(label.ravel(), kind="stable")
     pieces = np.split(rows, np.flatnonzero(np.diff(label.ravel()[rows])) + 1)
     return sorted((piece.astype(np.intp) for piece in pieces), key=lambda piece: int(piece[0]))
+
+
+# What a notebook shows of a table of runs: how many there are, and over which theta.
 
 
 class Runs(Protocol):

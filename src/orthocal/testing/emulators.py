@@ -34,7 +34,7 @@ Given: TypeAlias = str | Regressor | FitPredict | Callable[[RunTable], EmulatorL
 
 
 def check_emulator(emulator: Given, runs: int = 32, seed: int = 0) -> list[str]:
-    """Check that an emulator keeps the contract of ``orthocal.problem.simulator.emulator``; the clauses that were checked.
+    """Check that an emulator keeps the contract of ``orthocal.problem.simulator.emulator``; its clauses.
 
     Parameters
     ----------

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+# How well emulators predict held-out runs, as a figure.
+
 #: points of the right panel, of all outcomes together
 MOST_POINTS = 2000
 

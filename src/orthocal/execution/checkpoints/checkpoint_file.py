@@ -24,6 +24,8 @@ from ...errors import FileError, OrthocalWarning
 from ...files.sqlite_file import SqliteFile
 from .keeping import Keeper, Standing, UnpackableError, Values, kept_by, pack, pack_alike, size_of, unpack
 
+# What writing a checkpoint may take: a share of the run's time, however fast its draws are made.
+
 #: of the time since the run began, what writing may take
 SHARE = 0.02
 #: bytes that are written in any case, so that short runs are kept whole: some milliseconds

@@ -20,6 +20,12 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...errors import FileError
 
+# States as bytes: numbers, text, arrays and our own tuples and dataclasses; reading them runs no code of a file.
+#
+# The bytes are a JSON skeleton and after it the arrays' values. An array comes back with the layout in memory that it
+# had: the order of a sum, and with it the last bit of a draw, may depend on it. Many values of one shape, as the draws
+# of a chain, are outlined by their columns: once for all of them, and not each by itself.
+
 Values: TypeAlias = NDArray[Any]
 Steps: TypeAlias = tuple[int, ...]
 

@@ -19,6 +19,8 @@ from ..work.simulation import Chance, External
 from .servers import Servers, end_questions
 from .umbridge_protocol import Call, Question, RemoteModel, columns_asked, rows_asked
 
+# Where theta and x stand among the input blocks of a UM-Bridge model, and the outcomes in its output.
+
 
 class Blocks:
     """The part of ``oc.UMBridge`` that makes questions of x and theta, and outcomes of answers."""

@@ -129,6 +129,9 @@ def _check(output: Any, points: int, count: int) -> None:
         )
 
 
+# Runs of a simulator that takes many theta at a time: they are made in this process, batch by batch.
+
+
 class BatchedRuns:
     """Workers of a campaign. What is submitted waits until somebody asks for results, and is then one batch."""
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from multiprocessing.context import ForkContext, SpawnContext
 
 
+# Programs as processes: started under guard, waited for, ended with all that they started, here and elsewhere.
+
 #: characters of a program's last words that are kept
 LAST_WORDS = 2000
 #: seconds that the command may take which ends what a program has left running elsewhere

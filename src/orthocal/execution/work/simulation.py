@@ -16,6 +16,8 @@ from ...arrays import Array, shaped_output
 from ...errors import SimulatorError, where_raised
 from .workers import Lost, now
 
+# Simulators that compute outside of Python: a program, or a server. Threads are enough to wait for them.
+
 
 class GoneError(SimulatorError):
     """Whatever computes has gone: no theta is to blame, and the rest of the work cannot be done now."""

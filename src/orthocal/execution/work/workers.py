@@ -27,6 +27,8 @@ from warnings import warn
 
 from ...errors import KEPT, InputError, OrthocalError, OrthocalWarning
 
+# Work to be done: tasks go out, each comes back with a result or as lost, and none is forgotten.
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -118,6 +120,8 @@ class Settled(Generic[Task, Result]):
                     # last: what made it fail may be over by then
                     waiting.append(task)
 
+
+# A Dask cluster that the user has started: connected to with our errors, and left without noise.
 
 #: seconds to wait for a cluster and its first worker
 PATIENCE = 15

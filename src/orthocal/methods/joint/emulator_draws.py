@@ -41,6 +41,18 @@ from .closest import Closest
 from .objective import Held, domain_squares
 from .regress import Linear, Regressed
 
+# By how much the draws of an emulator are stretched: what it misses of its own runs, beside what it expects to miss.
+#
+#     f_k = f_hat + e_k + (c - 1) e_k(., theta_tilde),   c^2 = max_j mean_i (A_i e_i)_j^2 / (A_i V_i A_i')_jj,   c >= 1,
+#
+# e_i is what the emulator misses of run i when it is learnt from the others, V_i the covariance that it expects of
+# that, and A_i = (G'WG)^-1 G'W takes errors to theta, with the gradient G at that run. The mean is over the runs
+# nearest to theta_tilde.
+#
+# A process is fitted so that its errors have the size that it says on the whole, each component by itself. What moves
+# theta is a sum over many components and outcomes whose errors go together, in one part of the box: of 400 runs of the
+# mock galaxy single components are missed by 1.0 to 1.3 of their sds, parameters near the best fit by 2.0 to 2.4.
+
 #: runs that tell it, which makes it uncertain by a tenth, and the largest that is believed
 NEAREST, MOST = 60, 5.0
 #: of effects of parameters, each of length 1, combinations that are shorter are none
@@ -344,6 +356,9 @@ def counted(simulator: BoundSimulator, other: BoundSimulator) -> None:
     simulator.seconds += other.seconds
     simulator.failures += other.failures
     simulator.failure = simulator.failure or other.failure
+
+
+# The projection of draws of the real process where draws of an emulator say what is not known about the simulator.
 
 
 class Projects(Protocol):

@@ -22,6 +22,13 @@ from ..sampled_noise import LatentNoise, NoiseSampler
 from ..stored_draws import stacked_records
 from .regress import RANK, Linear, Regressed, by_chain, with_prior
 
+# What one outcome says about beta with its Gaussian-process bias integrated out, for noise of any size.
+#
+#     B = G'S^-1 G,   pull = G'S^-1 z,   S = L L' + (t W)^-1
+#
+# With W^1/2 L = U diag(s) V', S^-1 = t W^1/2 (I - U diag(t s² / (1 + t s²)) U') W^1/2: one decomposition serves all
+# sizes t of the noise's precision.
+
 #: data beyond which the decomposition, which costs their number cubed, is not made
 MOST_INTEGRATED = 2_000
 

@@ -11,6 +11,8 @@ from ...losses import Loss, OwnLoss
 from ...problem.problem import Problem
 from .expansion import Expansion
 
+# How far the simulator is from the real process: a loss of values at the nodes.
+
 
 class Pull(NamedTuple):
     """The loss (s,) of what is left (s, k); half its gradient by that, (s, k), and half its Hessian.

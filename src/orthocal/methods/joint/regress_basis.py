@@ -28,6 +28,8 @@ from ..fine_nodes import BiasNodes, bias_nodes
 from ..stored_draws import TOGETHER
 from .regress import Linear, Regressed
 
+# The functions of Gaussian processes with many data, in several inputs: their number, and sums over the data.
+
 #: points of the grids of all outcomes together, in the finer of two sets
 MOST_FUNCTIONS = 2_400
 #: points a length-scale of the coarser grid: between its points it leaves out .2 % of the variance or less, of rough
@@ -219,6 +221,9 @@ def _deviance(sums: Sums) -> float:
     pull, information = left[1:, 0], left[1:, 1:]
     quadratic = left[0, 0] - pull @ np.linalg.lstsq(information, pull, rcond=None)[0]
     return float(2 * np.log(np.diag(lower)).sum() + np.linalg.slogdet(information)[1] + quadratic)
+
+
+# Draws of the real process at many data points, a few at a time.
 
 
 def values_at_data(

@@ -106,6 +106,12 @@ class _SampledRegression(Changing):
         return with_prior(self._linear, free, self._plan.rngs)
 
 
+# Draws of the real process for a Gaussian-process bias with fixed hyperparameters while the noise is sampled.
+#
+# In turns: theta and the whole bias given the noise, which is one Gaussian, and the noise given both. The data see the
+# bias through as many numbers as there are cells: with B = U diag(e) V' what w does at the data, w = V a + w', where w'
+# is independent of y. So a system of that size is solved in each iteration, however many nodes there are.
+
 #: with more cells of y the bias and theta are drawn one after the other: a step here costs their number cubed
 MOST_SAMPLED = 2_000
 

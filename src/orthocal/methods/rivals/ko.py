@@ -24,6 +24,12 @@ from ..sampled_noise import NoiseSampler
 from ..stored_draws import KeptDraw, finished
 from .marginal import DrawnBias, Marginal, gaussian_bias, sample
 
+# Kennedy and O'Hagan's method with the hyperparameters of the bias sampled together with theta.
+#
+# In whitened coordinates, for each outcome k, y_k - f_k(theta) ~ N(0, S_k), S_k = sd_k^2 R(lengthscale_k) + noise. Each
+# iteration: (1) theta ~ Pi(theta | S, y); (2) some Metropolis steps on the hyperparameters of each outcome given theta;
+# and for a kept draw (3) b ~ Pi(b | theta, S, y).
+
 
 def sample_with_hyperparameters(problem: Problem, plan: Plan, prior: GP, kernel: Kernel) -> Draws:
     """Draws of theta, of the hyperparameters that ``prior`` does not give, and of the bias."""

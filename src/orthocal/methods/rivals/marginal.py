@@ -28,6 +28,8 @@ from ..bias_samplers import fitted_bias
 from ..sampled_noise import noise_sampler
 from ..stored_draws import KeptDraw, finished
 
+# The simulator's gradients at the nodes, each computed once, and what they say about its second derivatives.
+
 #: gradients that are kept at least, and numbers that they may take
 REMEMBERED, MOST_NUMBERS = 50, 20_000_000
 #: gradients a coefficient that a regression needs
@@ -271,6 +273,13 @@ class FixedNoiseRun(Changing):
         centre = own.centre + own.gain @ (rows @ self._y.ravel())
         gain = np.zeros((len(pivot), len(self._offset)))
         return tuning._replace(centre=centre, gain=gain, lower=own.lower, root=own.root, refinements=0)
+
+
+# Theta from its marginal posterior while the noise covariance is an unknown too.
+#
+# Each iteration, chain by chain: (1) theta ~ Pi(theta | noise, y), with the bias integrated out; (2) b ~ Pi(b | theta,
+# noise, y); (3) noise ~ Pi(noise | theta, b, y), its full conditional. Steps (1) and (2) together are one draw of theta
+# and the bias, so only the noise remembers the last iteration.
 
 
 def sample(

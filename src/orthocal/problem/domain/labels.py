@@ -11,10 +11,9 @@ from scipy.spatial import cKDTree
 
 from ...arrays import Array, as_floats, unique_rows
 from ...errors import InputError
-from ..arguments import bounding_box
 from ..data.field_data import FieldData
 from ..data.labels import LabelColumn, LabelColumns, listed
-from .domain import Box, Domain, Points, Rule
+from .domain import Box, Domain, Points, Rule, bounding_box
 
 #: nodes of all labels together that a box aims at where their number is not given, and the fewest of each label: in
 #: one input, in each of two, in more. The errors of the labels' rules are independent where the bias is rough, and

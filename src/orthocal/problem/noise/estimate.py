@@ -45,6 +45,8 @@ from .regression import (
     trend_of,
 )
 
+# What the estimate of the noise has found in the field data, in plain words.
+
 #: outliers that are named one by one
 NAMED = 5
 #: an estimate with fewer degrees of freedom is hardly known
@@ -95,6 +97,12 @@ def _replicates(name: str, found: Regression, pure: PureError) -> Iterator[Findi
         advice = "give y_err, noise_cov=oc.VaryingNoise(), or oc.GroupNoise with a group for each kind of measurement"
         yield Finding("problem", "replicates", message, advice)
 
+
+# Errors that are correlated along a line, estimated from the field data.
+#
+# Where series were measured at the same x, how they differ is error and nothing else: a mean of its own at every x is
+# in the basis of a restricted likelihood. From one series, correlated errors and a rough real process look alike, and
+# the length needs a prior: then the process is a smooth curve, as in ``regression/line_correlation.py``.
 
 #: degrees of freedom between series at the same x from which on these say it alone
 LEAST_FREEDOM = 10

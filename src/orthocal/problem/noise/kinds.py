@@ -211,6 +211,9 @@ def is_sampled(asked: object) -> bool:
     return asked.sample if isinstance(asked, GroupNoise) else isinstance(asked, str) and asked == "sample"
 
 
+# Noise along a line, as ``oc.CorrelatedNoise`` asks for it: what is given, and what is to be estimated.
+
+
 class Line(NamedTuple):
     """Where the rows lie along it: positions (n,), the number of each row's series (n,), and which inputs they are."""
 

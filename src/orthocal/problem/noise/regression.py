@@ -30,6 +30,11 @@ from ...regression.gaussian_process import (
 from ..data.field_data import FieldData
 from ..data.labels import NO_LABELS, LabelColumns
 
+# Noise variances that differ between rows: log s = C g, the coefficients g by penalised restricted likelihood.
+#
+# With P the precision of what a regression leaves of z, and s the variances, the deviance has the slopes
+# s_i (P_ii - (P z)_i^2) along log s_i and the expected curvature s_i s_j P_ij^2: Fisher scoring.
+
 #: the longest change of a log variance in a step
 LONGEST_STEP = 1.0
 #: a group's log variance a priori: normal around the others', so a group of few rows is like them

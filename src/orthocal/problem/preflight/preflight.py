@@ -18,6 +18,11 @@ from .cost import JOINT, Calls, Planned, expected_calls
 from .emulator import emulator_look
 from .probe import FirstLook, first_look, least_squares_step, short_descent
 
+# Priors and data beside each other, before a run: what the simulator gives all over the priors, and what y is.
+#
+# Where one of them is in other units, all that the priors allow is far from the data, and the best fit far out in a
+# prior or on its bound.
+
 #: ratio of the simulator's typical size to the data's, over the priors, that looks like another unit
 OTHER_UNIT = 30.0
 #: distance of the data from all that the priors give, in their own range: beyond, they have nothing in common

@@ -12,6 +12,8 @@ import numpy as np
 from ...arrays import Array, BoolArray
 from ...errors import InputError, where_raised
 
+# A condition on the parameters in words, ``"a + b < 1 and c > 2 * a"``: parsed, never run by Python.
+
 #: longer texts are no condition that someone wrote
 MOST_CHARACTERS = 2_000
 #: more of a piece than this is not shown

@@ -24,6 +24,9 @@ from ..simulator.simulator import BoundSimulator
 from .batched_search import Asked, SideBySide
 from .best_fit import Criterion, Descent
 
+# Minima that lie in one valley: where the simulator answers to a combination of the parameters only, and the prior
+# does not say where along the valley theta is, every start ends at another point of it.
+
 #: values that differ by less than this share of the best are equal
 SAME_VALUE = 1e-6
 #: evaluations and tolerance of the descents between two minima
@@ -76,6 +79,13 @@ def _floor_between(one: Descent, other: Descent, share: float, criterion: Criter
     near = min(apart(end.theta, one.theta), apart(end.theta, other.theta))
     return bool(end.value <= level and near > NEARER * apart(one.theta, other.theta))
 
+
+# Best fits on the edge of what a constraint allows: least squares stops where it first meets the edge, not where the
+# criterion is least along it.
+#
+# A Gauss–Newton step has a goal; where that is not allowed, the next theta is the allowed one that is nearest to it, in
+# the metric of the step. Of a constraint no slope is known, so the nearest is found by random moves that are drawn
+# towards the goal: they ask the constraint, and never the simulator.
 
 #: steps along the edge, and halvings of one
 MOST_STEPS, EDGE_HALVINGS = 30, 8

@@ -26,6 +26,8 @@ from .differences import DIFFERENCE_STEP, Differences
 from .emulator import EmulatorLike
 from .simulator_function import Function, Simulator, by_names, compiled, is_of_jax, jacobian, with_chosen_gradient
 
+# The distinct points of an array that is asked for many times.
+
 #: arrays of points whose repeats are remembered
 KEPT_POINTS = 16
 
@@ -414,6 +416,8 @@ def _many_calls(simulator: Simulator) -> ManyCalls | None:
         return ParallelCalls(simulator.function, simulator.jobs, simulator.timeout, gradient)
     return None
 
+
+# Whether a simulator's gradient is what its differences say.
 
 #: rows that tell as much of a gradient as more would
 MOST_ROWS = 10_000

@@ -156,6 +156,9 @@ def by_names(simulator: Function, names: tuple[str, ...]) -> Function:
     return simulator.for_parameters(names) if isinstance(simulator, ByName) else simulator
 
 
+# Functions that are written in jax.numpy: in double precision, compiled, with their derivatives.
+
+
 def is_of_jax(output: object) -> bool:
     """Whether a function that returned this is written in jax.numpy."""
     return type(output).__module__.startswith("jax")

@@ -18,6 +18,8 @@ from ...problem.simulator.emulator import emulator_with_draws
 from ..record import Record
 from ..run_facts import Notes
 
+# How much of theta's variance is the emulator's, from draws that were made with several draws of it.
+
 
 def emulator_share(theta: Array, numbers: IntArray) -> Array:
     """The share of the variance of theta (s, p) that is between groups of the same number, (p,).
@@ -141,6 +143,8 @@ def _over_x(notes: Notes) -> Iterator[Finding]:
     level: Level = "note" if max(rows, domain) < X_LIMITS[1] else "problem"
     yield Finding(level, "emulator", message, advice)
 
+
+# What a calibration knows about an emulator in the simulator's place: how its draws are taken, and what is noted.
 
 #: draws of an emulator where none are asked for
 EMULATOR_DRAWS = 64

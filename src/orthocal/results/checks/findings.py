@@ -113,6 +113,8 @@ def errors_in_x(record: Record, notes: Notes) -> Iterator[Finding]:
         yield Finding("fine", "errors in x", message)
 
 
+# What is found about the bias, and what its prior says about itself.
+
 _INPUT = re.compile(r"\binput (\d+)\b")
 
 
@@ -141,6 +143,8 @@ def _named(inputs: tuple[str, ...], found: re.Match[str]) -> str:
     number = int(found[1])
     return inputs[number - 1] if number <= len(inputs) else found[0]
 
+
+# What is to be known about the simulator, or the emulator in its place: its work, its runs, its gradient.
 
 #: what the values at some rows may change by where others are left out, in noise sds: a note, a problem
 ROW_LIMITS = 0.01, 0.1
@@ -192,6 +196,8 @@ def gradient_error(record: Record, notes: Notes) -> Iterator[Finding]:
     else:
         yield Finding("problem", "gradient", message, "check the gradient: the projection depends on it")
 
+
+# Findings about the support of theta: what the data say beside the prior, bounds, and what is impossible.
 
 #: draws that must be left where impossible ones were left out, or this share of all
 LEAST_LEFT, LEAST_SHARE = 400, 0.5
@@ -247,6 +253,8 @@ def allowed(record: Record, notes: Notes) -> Iterator[Finding]:
             advice = "mend the simulator there, or say by a constraint that such theta are impossible"
         yield Finding(level, "impossible theta", message, advice)
 
+
+# Have the chains met? Effective sample sizes, R-hat, and chains that never moved.
 
 RHAT_LIMIT, ESS_LIMIT = 1.01, 400
 

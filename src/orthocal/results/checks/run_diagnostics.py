@@ -19,6 +19,12 @@ from .noise_correlation import correlated_errors
 from .open_directions import named_directions
 from .prior_conflict import prior_tails
 
+# What the simulator's curvature, beside a large bias, does to the posterior of theta.
+#
+# The best theta of the loss is where <g(theta), y_R - f(theta)> = 0. What noise moves y_R moves it by H^-1 times what
+# it adds to that product, with H = Q - K, Q_jl = <g_j, g_l> and K_jl = <b, d^2 f / dt_j dt_l>. A projection at
+# theta_tilde knows Q alone: deviations of theta should be H^-1 Q times those that it draws.
+
 #: differences reach so many posterior sds in every direction: shorter ones would show the roughness of an emulator
 REACH, LEAST_REACH = 2.0, 0.2
 #: smallest eigenvalue of H relative to Q at which the loss still counts as having a minimum

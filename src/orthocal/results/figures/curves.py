@@ -142,6 +142,8 @@ def _bands(record: Record) -> _Bands:
     return _Bands(x[order], {name: central_band(values) for name, values in drawn.items()})
 
 
+# Figures of one numeric input beside labels: a panel for each combination of labels, with curves along the input.
+
 #: outcomes that are shown
 MOST_OUTCOMES = 4
 

@@ -159,6 +159,8 @@ def _correlations(draws: Array) -> Array:
         return np.nan_to_num(np.corrcoef(draws, rowvar=False).reshape(draws.shape[1], draws.shape[1]))
 
 
+# Figures of the chains: traces and ranks.
+
 #: draws of all traces of a page together, and the fewest of a chain
 TRACE_POINTS, FEWEST_TRACED = 8000, 60
 

@@ -118,6 +118,8 @@ def _of_outputs(record: Record) -> Drawing:
     return one_panel(draw, seen, 4.6, 1.0 + 0.3 * len(names))
 
 
+# The posterior predictive check: the data beside data that the fit would give again.
+
 #: curves of replicated data, and points of a curve
 CURVES, GRID_POINTS = 20, 80
 #: bins of the histogram: at least so many observations are expected in each

@@ -37,6 +37,8 @@ from ...projection import (
 from ..data_coverage import distances
 from ..record import Record
 
+# The simulator of every draw, where draws of an emulator stood for it: made again from the emulator and their seed.
+
 #: how far the emulator's draws may be from those of the run, in noise sds: another machine rounds otherwise
 ROUNDING = 1e-3
 
@@ -313,6 +315,8 @@ def _dataset(
         distance=(("point",), away.values, {"units": away.unit}), far=(("point",), away.far)
     ).assign_coords(input=list(record.input_names), x=(("point", "input"), x))
 
+
+# Bands along one input: what the figures draw, small enough to be kept in the result file.
 
 #: points of the grid, and of that of each combination of labels
 POINTS, LABEL_POINTS = 201, 61

@@ -54,6 +54,8 @@ def _observations(record: Record, keep: IntArray) -> Array:
     return record.transforms.inverse(drawn) if record.transforms else drawn
 
 
+# New data that a fit foretells at the points of the old ones: y_rep = model + bias + noise, by the stored draws.
+
 #: replicated data sets, of all chains together
 REPLICATES = 400
 

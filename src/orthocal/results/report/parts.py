@@ -58,6 +58,8 @@ def _with_unit(record: Record, name: str) -> str:
     return f"{name} [{record.units[name]}]" if name in record.units else name
 
 
+# What stands above the pictures of a report: what they show, and how to read them.
+
 POSTERIOR = (
     "The parameters given the data, beside what the prior said; at the best fit the simulator alone comes closest "
     "to the data."
