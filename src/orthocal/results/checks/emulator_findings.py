@@ -147,7 +147,7 @@ def _over_x(notes: Notes) -> Iterator[Finding]:
 # What a calibration knows about an emulator in the simulator's place: how its draws are taken, and what is noted.
 
 #: draws of an emulator where none are asked for
-EMULATOR_DRAWS = 64
+DRAWS_BY_DEFAULT = 64
 #: the emulator's share of a parameter's variance from which on the runs that would halve it are counted, and most runs
 COUNTED_SHARE, MOST_RUNS = 0.05, 100
 
@@ -157,7 +157,7 @@ def asked_draws(problem: Problem, method: Method, asked: int | None) -> int:
     possible = isinstance(method, ListedMethod) and method.draws_emulators
     there = emulator_with_draws(problem.simulator.emulator) is not None
     if asked is None:
-        return EMULATOR_DRAWS if possible and there and not problem.emulator_error else 0
+        return DRAWS_BY_DEFAULT if possible and there and not problem.emulator_error else 0
     if isinstance(asked, bool) or not isinstance(asked, int | np.integer) or asked < 0:
         raise InputError(f"emulator_draws={asked!r}: give the number of draws of the emulator, or 0 for its mean alone")
     if not asked:
