@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # ``orthocal compare`` of a file with several experiments.
 
-TABLES = ("disagreements", "predictions")
+EXPERIMENT_TABLES = ("disagreements", "predictions")
 
 
 def compared_experiments(
@@ -51,7 +51,7 @@ def compared_experiments(
         raise ConfigError("--methods and --groups are for one problem: experiments are compared with each other")
     path: Path = given["problem_file"]
     folder, sampling = given["out"] or path.parent / config.output.folder, config.sampling
-    names = ("compare.html", *(f"compare-{name}.csv" for name in TABLES))
+    names = ("compare.html", *(f"compare-{name}.csv" for name in EXPERIMENT_TABLES))
     title = config.output.title or f"Comparison of the experiments of {path.name}"
     with prints_left_out(prints), outputs_in(folder, names, files_of(config, path)) as outputs, ended_in_words():
         where = checkpoint_at(folder / "compare.ckpt", checkpoint, restart, "compare", **given)
@@ -70,10 +70,10 @@ def compared_experiments(
         comparison.together.record.data.attrs |= provenance(path, folder, given["settings"])
 
         def tables(folder: Path) -> str:
-            for name, table in zip(TABLES, (comparison.disagreements(), comparison.predictions), strict=True):
+            for name, table in zip(EXPERIMENT_TABLES, (comparison.disagreements(), comparison.predictions), strict=True):
                 with whole_file(folder / f"compare-{name}.csv") as draft:
                     table.to_csv(draft)
-            return ", ".join(str(folder / f"compare-{name}.csv") for name in TABLES)
+            return ", ".join(str(folder / f"compare-{name}.csv") for name in EXPERIMENT_TABLES)
 
         written = outputs.written(tables)
         page = outputs.written(lambda folder: comparison.report(folder / "compare.html", title))
@@ -129,14 +129,14 @@ def _compared_methods(
 ) -> None:
     """Tables and a page of the methods; ``given`` is what the command was."""
     from ..comparison.comparison import compare as run_compare
-    from ..comparison.page import TABLES
+    from ..comparison.page import EXPERIMENT_TABLES
     from ..config import problem_file as toml
 
     path: Path = given["problem_file"]
     names = toml.compared_methods(config) if given["methods"] is None else listed(given["methods"])
     chosen = toml.build_methods(names, config.method, config.loss)
     folder = given["out"] or path.parent / config.output.folder
-    files = ("compare.html", *(f"compare-{name}.csv" for name in TABLES))
+    files = ("compare.html", *(f"compare-{name}.csv" for name in EXPERIMENT_TABLES))
     with (
         prints_left_out(prints),
         outputs_in(folder, files, toml.input_files(config, path)) as outputs,
