@@ -72,7 +72,8 @@ def test_the_root_holds_a_handful_of_leaves():
 
 
 def test_what_counts_as_code():
-    text = '"""What it is."""\n\nONE = 1  # why\n\n\ndef two():\n    """Two,\n    in words."""\n    # a comment\n    return """\n2"""\n'
+    text = '"""What it is."""\n\nONE = 1  # why\n\n\n'
+    text += 'def two():\n    """Two,\n    in words."""\n    # a comment\n    return """\n2"""\n'
     assert code_lines(text, ast.parse(text)) == {3, 6, 10, 11}
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .advice import NEXT_RUNS
 from .errors import InputError, OrthocalWarning
 from .execution.checkpoints.checkpoint_file import Checkpoint, kept_in
 from .execution.checkpoints.keeping import Keeper, keeper_around, kept_by
@@ -318,7 +319,7 @@ def _say_if_slow(work: Notes) -> None:
         warnings.warn(
             f"{work.simulator_calls} calls of the simulator ({each:.3g} ms each) took "
             f"{work.simulator_seconds / work.seconds:.0%} of the {work.seconds:.0f} s: an emulator, a cheap "
-            "stand-in fitted to a table of runs and given as the simulator, would take this time away",
+            "stand-in fitted to a table of runs and given as the simulator, would avoid this cost",
             OrthocalWarning,
             stacklevel=5,
         )
@@ -328,7 +329,8 @@ def _say_if_outside(share: float) -> None:
     if share > OUTSIDE_LIMIT:
         warnings.warn(
             f"{share:.0%} of the draws of theta have no runs nearby, and the emulator extrapolates: add runs there "
-            "(oc.next_runs), or restrict the priors to where runs are",
+            + NEXT_RUNS
+            + ", or restrict the priors to where runs are",
             OrthocalWarning,
             stacklevel=5,
         )

@@ -126,7 +126,7 @@ class IdentifiabilityError(OrthocalError, ValueError):
         ...
     orthocal.errors.IdentifiabilityError: the sensitivities of the parameters 'a', 'b' are collinear at
         the best fit: the simulator answers to a combination of them only. Fix one of them, calibrate
-        the combination, or take the joint projection, "gp", which leaves the others to their priors
+        the combination, or take the joint projection, method="gp", which leaves the others to their priors
     """
 
 

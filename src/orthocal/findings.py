@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Literal, NamedTuple
 
+from .advice import in_files
+
 Level = Literal["fine", "note", "problem"]
 #: colours of their marks in notebooks, worst first
 MARKS: dict[Level, str] = {"problem": "#d1495b", "note": "#d19a2b", "fine": "#3a9d5d"}
@@ -21,6 +23,10 @@ class Finding(NamedTuple):
     def __str__(self) -> str:
         mark = {"fine": "[fine]   ", "note": "[note]   ", "problem": "[problem]"}[self.level]
         return f"{mark} {self.topic}: {self.message}" + (f" -> {self.advice}" if self.advice else "")
+
+    def in_files(self) -> Finding:
+        """In words of problem files and commands."""
+        return self._replace(message=in_files(self.message), advice=in_files(self.advice))
 
     def as_html(self) -> str:
         """With a mark of its level at the side, in a colour for light and dark pages."""
@@ -53,6 +59,10 @@ class Findings(list[Finding]):
         fine = [one.as_html() for one in self if one.level == "fine"]
         folded = ["<details><summary>what is fine</summary>", *fine, "</details>"] if fine else []
         return "\n".join([f"<div><strong>Findings: {words}</strong>", *said, *folded, "</div>"])
+
+    def in_files(self) -> Findings:
+        """In words of problem files and commands."""
+        return Findings([one.in_files() for one in self])
 
     def __bool__(self) -> bool:
         return self.ok

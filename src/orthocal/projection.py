@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from .advice import JOINT
 from .arrays import Array
 from .errors import IdentifiabilityError
 
@@ -136,7 +137,7 @@ class Sensitivity:
             raise IdentifiabilityError(
                 f"the sensitivities of the parameters {', '.join(repr(names[j]) for j in loaded(self.vectors[-1]))} "
                 "are collinear at the best fit: the simulator answers to a combination of them only. Fix one of them, "
-                'calibrate the combination, or take the joint projection, "gp", which leaves the others to their priors'
+                "calibrate the combination, or take " + JOINT + ", which leaves the others to their priors"
             )
 
 

@@ -56,7 +56,7 @@ def fitted(fitted_once, small):
 @pytest.fixture
 def plain_pages(monkeypatch):
     """Pages without figures, which take most of the time of so small a problem."""
-    for module in ("results.report", "comparison.page"):
+    for module in ("results.report.report", "comparison.page"):
         monkeypatch.setattr(f"orthocal.{module}.render", lambda *_: "a page\n" * 200)
 
 

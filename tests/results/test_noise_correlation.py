@@ -6,7 +6,6 @@ from scipy import stats
 
 import orthocal as oc
 from helpers import short
-from orthocal.results.file_words import in_file_words
 
 N = 150
 T = (np.arange(N) + 0.5) / N
@@ -40,6 +39,7 @@ def test_errors_that_were_taken_for_independent():
     factor = float(finding.message.rsplit(" ", 1)[1])
     assert 1.7 < factor < 3.5
     assert 'oc.CorrelatedNoise("t", length=' in finding.advice
+    assert 'kind = "ar1", column = "t", length = ' in finding.in_files().advice
 
 
 def test_errors_that_were_said_to_be_correlated(told):
@@ -106,10 +106,3 @@ def test_a_file_holds_all_of_it(told, tmp_path):
     assert str(loaded.check()) == str(told.check())
     new = np.array([0.1, 0.2])
     np.testing.assert_array_equal(loaded.predict(new)["observation"], told.predict(new)["observation"])
-
-
-def test_advice_for_a_problem_file():
-    advice = 'give noise_cov=oc.CorrelatedNoise("t", length=0.03, share=0.9, sd=0.2)'
-    assert in_file_words(advice) == (
-        'give kind = "ar1", column = "t", length = 0.03, share = 0.9 and sd = 0.2 in [noise]'
-    )

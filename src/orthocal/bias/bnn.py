@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..advice import NOISE_COV, RUN_LONGER
 from ..arrays import Array
 from ..errors import InputError
 from ..findings import Finding
@@ -142,12 +143,12 @@ class BNN(ListedPrior):
         if stuck or rhat > SETTLED_LIMITS[1]:
             state = "hardly moved" if stuck else "not settled"
             advice = (
-                "noise_cov may be far too small, or the bias too irregular for this prior: check it, or take another"
+                NOISE_COV + " may be far too small, or the bias too irregular for this prior: check it, or take another"
             )
             yield Finding("problem", "bias prior", f"the chains have {state} ({figures})", advice)
         elif rhat > SETTLED_LIMITS[0]:
             message = f"the chains have not quite settled ({figures})"
-            yield Finding("note", "bias prior", message, "run longer: more draws, and more warmup")
+            yield Finding("note", "bias prior", message, RUN_LONGER)
 
     def prepare(self, setting: Setting) -> BNNSampler:
         # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias

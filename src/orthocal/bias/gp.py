@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from ..advice import LENGTHSCALE, NOISE_COV, Advice
 from ..arrays import Array, as_floats
 from ..errors import InputError
 from ..findings import Finding, Level
@@ -78,16 +79,19 @@ _LABELS = {
 _MEANINGS = {
     "smallest": (
         ": the data show no bias beside the noise, and theta's interval allows for none",
-        "if the simulator cannot be as good as that, give the sd of its bias, oc.bias.GP(sd=...)",
+        "if the simulator cannot be as good as that, give "
+        + Advice("the sd of its bias, oc.bias.GP(sd=...)", "sd in [method], that of its bias"),
     ),
     "largest": (
         ": the bias is far larger than what the simulator leaves of the data, as a trend beyond them would be",
-        "give sd and lengthscale, oc.bias.GP(sd=..., lengthscale=...), or a simulator that has the trend",
+        "give sd and "
+        + Advice("lengthscale, oc.bias.GP(sd=..., lengthscale=...)", "lengthscale in [method]")
+        + ", or a simulator that has the trend",
     ),
     "longest": (": along it the bias is constant or a straight line", ""),
     "shortest": (
         ": the bias changes from each point to the next, as noise does",
-        "noise_cov may be too small; or give the lengthscale, oc.bias.GP(lengthscale=...)",
+        NOISE_COV + " may be too small; or give the " + LENGTHSCALE,
     ),
 }
 

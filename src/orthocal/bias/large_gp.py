@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.optimize import minimize
 
+from ..advice import LENGTHSCALE, NODES
 from ..arrays import Array
 from ..errors import InputError
 from ..findings import Finding
@@ -204,8 +205,8 @@ def _remarks(findings: dict[str, Any]) -> Iterator[Finding]:
         parts.append(f"{findings['functions']} functions")
     yield Finding("fine", "bias prior", ", ".join(parts))
     for what, number, key, advice in (
-        ("functions", findings.get("functions"), "moved", "give a longer lengthscale, oc.bias.GP(lengthscale=...)"),
-        ("nodes of the bias", findings.get("nodes"), "nodes_moved", "take more nodes: oc.Box(lower, upper, nodes=...)"),
+        ("functions", findings.get("functions"), "moved", "give a longer " + LENGTHSCALE),
+        ("nodes of the bias", findings.get("nodes"), "nodes_moved", "take more " + NODES),
     ):
         moved = findings.get(key)
         if moved is None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
+from ..advice import NOISE_COV
 from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError
 from ..problem.data.labels import NO_LABELS, LabelColumns
@@ -150,7 +151,7 @@ class OutcomesBias:
         if noise.source is NoiseSource.SAMPLED and not scales_noise(self.samplers[0]):
             raise InputError(
                 f"the prior {type(prior).__name__} cannot be used with sampled noise, its variance is fixed: "
-                'give noise_cov, or take "estimate"'
+                "give " + NOISE_COV + ', or take "estimate"'
             )
         if noise.rows is not None and not JointGP.possible(self.processes):
             raise InputError(

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
+from ..advice import RUN_LONGER
 from ..arrays import Array, BoolArray, unique_rows
 from ..findings import Finding
 from ..progress import progress_bar
@@ -195,7 +196,7 @@ def _remarks(findings: dict[str, Any]) -> Iterator[Finding]:
     rhat = findings.get("hyperparameter_rhat", 1.0)
     if rhat > RHAT_LIMIT:
         message = f"its sampled hyperparameters have not mixed (R-hat {rhat:.3f})"
-        yield Finding("problem", "bias prior", message, "run longer: more draws, and more warmup")
+        yield Finding("problem", "bias prior", message, RUN_LONGER)
 
 
 SAMPLERS["sampled gp"] = StoredSampler(SampledGPSampler.restore, _remarks)

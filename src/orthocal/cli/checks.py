@@ -62,7 +62,4 @@ def conclude_check(found: Findings) -> None:
 
 def look_before(problem: Problem | Experiments, method: str, sampling: SamplingSection) -> Findings:
     """What is to be known before the run; of several experiments, of each by itself."""
-    from ..findings import Findings
-    from ..results.file_words import for_a_file
-
-    return Findings(for_a_file(problem.check(method, sampling.draws, sampling.chains, sampling.warmup)))
+    return problem.check(method, sampling.draws, sampling.chains, sampling.warmup).in_files()

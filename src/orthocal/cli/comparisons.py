@@ -70,7 +70,9 @@ def compared_experiments(
         comparison.together.record.data.attrs |= provenance(path, folder, given["settings"])
 
         def tables(folder: Path) -> str:
-            for name, table in zip(EXPERIMENT_TABLES, (comparison.disagreements(), comparison.predictions), strict=True):
+            for name, table in zip(
+                EXPERIMENT_TABLES, (comparison.disagreements(), comparison.predictions), strict=True
+            ):
                 with whole_file(folder / f"compare-{name}.csv") as draft:
                     table.to_csv(draft)
             return ", ".join(str(folder / f"compare-{name}.csv") for name in EXPERIMENT_TABLES)
@@ -129,14 +131,14 @@ def _compared_methods(
 ) -> None:
     """Tables and a page of the methods; ``given`` is what the command was."""
     from ..comparison.comparison import compare as run_compare
-    from ..comparison.page import EXPERIMENT_TABLES
+    from ..comparison.page import TABLES
     from ..config import problem_file as toml
 
     path: Path = given["problem_file"]
     names = toml.compared_methods(config) if given["methods"] is None else listed(given["methods"])
     chosen = toml.build_methods(names, config.method, config.loss)
     folder = given["out"] or path.parent / config.output.folder
-    files = ("compare.html", *(f"compare-{name}.csv" for name in EXPERIMENT_TABLES))
+    files = ("compare.html", *(f"compare-{name}.csv" for name in TABLES))
     with (
         prints_left_out(prints),
         outputs_in(folder, files, toml.input_files(config, path)) as outputs,

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from threading import Timer, current_thread, main_thread
 from types import FrameType
 
-from ..errors import ConfigError, IdentifiabilityError, InputError, OrthocalError, OrthocalWarning
+from ..advice import Advice, in_files
+from ..errors import OrthocalError, OrthocalWarning
 from .documents import ENDED, lasting_streams
 
 #: what shells expect of a program that Ctrl-C has ended
@@ -109,12 +110,9 @@ def _raised_again() -> Iterator[None]:
 
 
 def _error_words(error: OrthocalError) -> str:
-    """What the error says, in words of files where it speaks of arguments; of files' own errors nothing is changed."""
-    if isinstance(error, InputError | IdentifiabilityError) and not isinstance(error, ConfigError):
-        from ..results.file_words import in_file_words
-
-        return in_file_words(str(error))
-    return str(error)
+    """What the error says, in words of problem files and commands."""
+    text = error.args[0] if error.args else ""
+    return str(OrthocalError(text.files) if isinstance(text, Advice) else error)
 
 
 def _interrupted() -> int:
@@ -122,10 +120,9 @@ def _interrupted() -> int:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    from ..results.file_words import in_file_words
-
     if issubclass(category, OrthocalWarning):
-        print(f"note: {in_file_words(str(message))}", file=sys.stderr, flush=True)
+        text = message.args[0] if isinstance(message, Warning) else message
+        print(f"note: {in_files(text)}", file=sys.stderr, flush=True)
 
 
 def _told(code: int) -> int:

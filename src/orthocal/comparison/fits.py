@@ -57,7 +57,7 @@ def said_once() -> Iterator[None]:
         kinds: dict[str, list[str]] = {}
         for one in caught:
             if issubclass(one.category, OrthocalWarning):
-                text = str(one.message)
+                text = one.message.args[0] if isinstance(one.message, Warning) else one.message
                 kinds.setdefault(re.sub(r"[\d.]*\d", "#", text), []).append(text)
             else:
                 warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from ..advice import JOINT
 from ..arrays import Array
 from ..calibration import check_lengths
 from ..errors import InputError
@@ -259,7 +260,7 @@ def compare_simulators(
     _check(problems)
     chosen = method_for(next(iter(problems.values())), method)
     if not isinstance(chosen, Joint):
-        raise InputError(f'method={method!r}: simulators are compared by the joint projection, "gp" for instance')
+        raise InputError(f"method={method!r}: simulators are compared by " + JOINT)
     check_lengths(draws, chains, warmup, seed)
     with one_blas_thread(), progress_shown(progress):
         found = _projected(problems, chosen, (int(draws), chains, int(warmup)), np.random.SeedSequence(seed))

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..advice import Advice
 from ..arrays import Array, IntArray
 from ..errors import InputError
 from ..findings import Finding, Findings
@@ -445,11 +446,14 @@ def _require_same(key: Any, first: tuple[str, Block], other: tuple[str, Block], 
     if _same(first[1], other[1]):
         return
     name = ", ".join(key) if isinstance(key, tuple) else key
-    advice = "" if why else f", or make it private: private=[{name.split(', ')[0]!r}]"
-    raise InputError(
+    message = (
         f"{why or 'the shared parameter'} {name} has two priors, in the experiments {first[0]!r} and {other[0]!r}: "
-        f"give both the same{advice}"
+        "give both the same"
     )
+    if not why:
+        one = name.split(", ")[0]
+        message += ", or make it private: " + Advice(f"private=[{one!r}]", f'private = ["{one}"]')
+    raise InputError(message)
 
 
 def _same(a: Block, b: Block) -> bool:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..advice import ESTIMATED_NOISE
 from ..arrays import Array, BoolArray
 from ..bias import GP
 from ..bias.outcomes import SplitPoints, split_points
@@ -43,7 +44,7 @@ def require_separate_outcomes(problem: Problem) -> None:
         raise InputError(
             f"y has {problem.data.q} outcomes, and a sampled noise covariance couples them, but "
             'hyperparameters="sample" needs outcomes that can be told apart: take '
-            'hyperparameters="marginal-likelihood", or noise_cov="estimate"'
+            'hyperparameters="marginal-likelihood", or ' + ESTIMATED_NOISE
         )
     if problem.noise.groups is not None:
         raise InputError(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..advice import NOISE_COV, SAMPLED_NOISE, Advice
 from ..arrays import Array, as_columns, as_floats, checked_names, is_positive_definite, is_symmetric
 from ..errors import InputError
 from .data.field_data import FieldData
@@ -26,7 +27,7 @@ def checked_noise(
         return given_noise(noise_cov, y_err, data)
     if y_err is not None:
         if not isinstance(noise_cov, str) or noise_cov != "estimate":
-            raise InputError("noise_cov and y_err both give the noise: leave one of them out")
+            raise InputError(NOISE_COV + " and y_err both give the noise: leave one of them out")
         return noise_from_errors(y_err, observed)
     if isinstance(noise_cov, Noise | AskedNoise):
         return noise_cov
@@ -34,7 +35,7 @@ def checked_noise(
         if noise_cov == "by-group":
             return GroupNoise()
         if noise_cov not in ("estimate", "sample"):
-            raise InputError(f'noise_cov={noise_cov!r}: give the variance, "estimate", "by-group" or "sample"')
+            raise InputError(NOISE_COV + f'={noise_cov!r}: give the variance, "estimate", "by-group" or "sample"')
         return noise_cov
     return known_noise(noise_cov, observed)
 
@@ -52,7 +53,7 @@ def transformed_errors(y_err: ArrayLike | None, data: FieldData) -> ArrayLike | 
         label = data.transforms.labels(data.outcome_names)[k]
         raise InputError(
             f"{data.outcome_names[k]} is {data.native_y[row, k]:g} in row {row}, where y_err has no counterpart on the "
-            f"scale of {label}: give noise_cov on that scale instead, 0.25 for counts"
+            f"scale of {label}: give " + NOISE_COV + " on that scale instead, 0.25 for counts"
         )
     return slope * (as_floats(y_err, "y_err") if np.ndim(y_err) == 0 else as_columns(y_err, "y_err"))
 
@@ -75,7 +76,10 @@ def check_emulator(emulator: EmulatorLike | None, names: tuple[str, ...], emulat
         raise InputError("emulator_error needs an emulator with a variance as the simulator, for instance 'gp'")
     if is_sampled(noise_cov):
         raise InputError(
-            'emulator_error needs noise that is known or estimated, not noise_cov="sample" or GroupNoise(sample=True)'
+            "emulator_error needs noise that is known or estimated, not "
+            + SAMPLED_NOISE
+            + " or "
+            + Advice("GroupNoise(sample=True)", "groups in [noise] with sample = true")
         )
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..advice import NOISE_COV, Y_ERR
 from ..arrays import Array, as_floats
 from ..errors import InputError, SimulatorError
 from .data.field_data import FieldData
@@ -80,7 +81,10 @@ def checked_x_err(x_err: ArrayLike | None, data: FieldData, noise: object) -> Ar
     if not isinstance(noise, Noise) or noise.source is not NoiseSource.KNOWN:
         raise InputError(
             "x_err needs noise that is given: noise that is estimated or sampled comes from the scatter of y, which "
-            "has the errors of x in it already; leave x_err out, or give the noise of y alone by noise_cov or y_err"
+            "has the errors of x in it already; leave x_err out, or give the noise of y alone by "
+            + NOISE_COV
+            + " or "
+            + Y_ERR
         )
     return np.broadcast_to(given, (n, d)).copy()
 
@@ -135,5 +139,5 @@ def _moved(simulator: BoundSimulator, x: Array, j: int, by: Array, theta: Array)
     except SimulatorError as error:
         raise InputError(
             f"x_err needs the simulator beside the data points, within the domain, and it failed there: {error}; mend "
-            "it, or leave x_err out and put what errors of x do to y into y_err"
+            "it, or leave x_err out and put what errors of x do to y into " + Y_ERR
         ) from error

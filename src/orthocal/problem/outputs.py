@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from ..advice import NOISE_COV, Y_ERR
 from ..arrays import Array, BoolArray, Names, as_floats, checked_names
 from ..errors import InputError, SimulatorError
 from ..execution.work.calls import Elsewhere, Endable
@@ -137,7 +138,7 @@ def outputs_noise(y: Array, names: tuple[str, ...], noise_cov: object, y_err: Ar
     observed = ~np.isnan(y)
     if y_err is not None:
         if not isinstance(noise_cov, str) or noise_cov != "estimate":
-            raise InputError("noise_cov and y_err both give the noise: leave one of them out")
+            raise InputError(NOISE_COV + " and y_err both give the noise: leave one of them out")
         return _from_errors(_by_name(y_err, names, "y_err"), names, observed)
     if isinstance(noise_cov, Noise):
         return noise_cov
@@ -147,7 +148,7 @@ def outputs_noise(y: Array, names: tuple[str, ...], noise_cov: object, y_err: Ar
         np.isscalar(noise_cov) or isinstance(noise_cov, Mapping | Sequence | _ARRAYS)
     ):
         raise InputError(
-            f"noise_cov={noise_cov!r}: outputs without x take noise that is known, a variance, one an output or a "
+            NOISE_COV + f"={noise_cov!r}: outputs without x take noise that is known, a variance, one an output or a "
             f'({len(names)}, {len(names)}) matrix, or "estimate" where rows are replicated'
         )
     given = known_noise(_by_name(noise_cov, names, "noise_cov"), np.ones_like(observed))  # type: ignore[arg-type]
@@ -194,12 +195,16 @@ def _from_replicates(y: Array, names: tuple[str, ...]) -> Noise:
         if len(seen) < LEAST_REPLICATES:
             raise InputError(
                 f"{name!r} has {len(seen)} observation{'s' * (len(seen) != 1)}, and from fewer than {LEAST_REPLICATES} "
-                "its noise cannot be told from its bias: give noise_cov (variances) or y_err (standard deviations), or "
+                "its noise cannot be told from its bias: give "
+                + NOISE_COV
+                + " (variances) or "
+                + Y_ERR
+                + " (standard deviations), or "
                 "replicated rows of y"
             )
         if np.ptp(seen) == 0:
             raise InputError(
-                f"all observations of {name!r} are {seen[0]:g}: there is no scatter, give noise_cov or y_err"
+                f"all observations of {name!r} are {seen[0]:g}: there is no scatter, give " + NOISE_COV + " or " + Y_ERR
             )
     freedom = tuple(float(count - 1) for count in observed.sum(axis=0))
     return Noise(np.diag(np.nanvar(y, axis=0, ddof=1)), observed, NoiseSource.ESTIMATED, freedom=freedom)

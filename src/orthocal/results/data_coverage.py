@@ -15,6 +15,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.special import gammaln
 
+from ..advice import Advice
 from ..arrays import Array, BoolArray, unique_rows
 from ..findings import Finding
 from .record import Record
@@ -226,7 +227,8 @@ def domain_findings(record: Record, notes: Notes) -> Iterator[Finding]:
             for hole in covered.holes
         ]
         places = f": {', '.join(where)}" if where else ", in the corners between the data"
-        advice = "give the domain that the data cover, oc.Box(lower, upper) or oc.Points(nodes), or measure there too"
+        box = Advice("oc.Box(lower, upper) or oc.Points(nodes)", "lower and upper, or file, in [domain]")
+        advice: str = "give the domain that the data cover, " + box + ", or measure there too"
         if covered.unseen and not covered.holes:
             # no box would help
             advice = "measure there too, or leave labels without data out of the categories"

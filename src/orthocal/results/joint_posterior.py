@@ -32,7 +32,6 @@ from .checks.findings import (
 )
 from .checks.prior_conflict import conflict
 from .data_coverage import domain_findings
-from .file_words import for_a_file
 from .files import store
 from .labelled import prior_quantiles
 from .posterior import Posterior
@@ -122,19 +121,20 @@ class TogetherPosterior(Posterior):
     @one_blas_thread()
     def check(self) -> Findings:
         """What is fine, what is not, and what to do: of all experiments together, and of each."""
-        return Findings([*self._of_all(), *self._of_each()])
+        found = Findings([*self._of_all(), *self._of_each()])
+        return found.in_files() if self.record.problem_file else found
 
     def _of_all(self) -> Iterator[Finding]:
         notes = self.record.notes
-        found = [finding for part in OF_ALL for finding in part(self.record, notes)]
-        yield from for_a_file(found) if self.record.problem_file else found
+        for part in OF_ALL:
+            yield from part(self.record, notes)
 
     def _of_each(self) -> Iterator[Finding]:
         for name, one in self.experiments.items():
             notes = one.record.notes
-            found = [finding for part in OF_EACH for finding in part(one.record, notes)]
-            for finding in for_a_file(found) if self.record.problem_file else found:
-                yield finding._replace(topic=f"{name}: {finding.topic}")
+            for part in OF_EACH:
+                for finding in part(one.record, notes):
+                    yield finding._replace(topic=f"{name}: {finding.topic}")
 
     def bias_size(self, interval: float = 0.95) -> pd.DataFrame:
         """How large each experiment's bias is over its domain, one row an experiment and outcome."""

@@ -8,8 +8,9 @@ from functools import reduce
 from typing import Any
 
 from ..execution.work.clock import Spent
-from ..findings import Finding
+from ..findings import Finding, Level
 from ..methods.base import RunNotes
+from ..problem.noise.estimate import ADVICE
 from ..problem.noise.noise import NoiseSource
 from ..problem.noise.row_correlation import NoiseKernel
 from ..problem.simulator.simulator import GradientKind
@@ -123,7 +124,7 @@ class Notes(RunNotes):
         # version 0.1 wrote a memory only where it had looked for one
         stored.setdefault("remembers", "theta_memory" in stored)
         known = {one.name: stored[one.name] for one in fields(cls) if one.name in stored}
-        known["noise_remarks"] = tuple(Finding(*one) for one in known.get("noise_remarks", ()))
+        known["noise_remarks"] = tuple(_remark(*one) for one in known.get("noise_remarks", ()))
         lists = (
             "bias",
             "curvature_factors",
@@ -148,3 +149,8 @@ class Notes(RunNotes):
         if "stages" in known:
             known["stages"] = {name: Spent(*spent) for name, spent in known["stages"].items()}
         return cls(**known)
+
+
+def _remark(level: Level, topic: str, message: str, advice: str = "") -> Finding:
+    """A file has the form for programs alone."""
+    return Finding(level, topic, message, ADVICE.get(advice, advice))

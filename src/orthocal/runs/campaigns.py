@@ -12,6 +12,7 @@ from warnings import warn
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..advice import BATCHED
 from ..arrays import Array, Names, as_columns, checked_names, repeated_rows
 from ..errors import KEPT, InputError, OrthocalWarning, SimulatorError
 from ..execution.work.batched import BatchedCalls, BatchedRuns
@@ -260,7 +261,7 @@ def _batches(simulation: Simulation, batched: bool | int, others: bool) -> Worke
     """For a function that takes many theta at a time."""
     if others or simulation.timeout is not None or isinstance(simulation.simulator, External):
         raise InputError(
-            "a simulator with batched=True makes its runs in this process, many at a time: leave executor, cluster, "
+            "a simulator with " + BATCHED + " makes its runs in this process, many at a time: leave executor, cluster, "
             "jobs and timeout out"
         )
     return BatchedRuns(BatchedCalls(simulation.simulator, batched), simulation)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import block_diag, cho_solve, cholesky, solve_triangular
 
+from ...advice import LENGTHSCALE
 from ...arrays import Array, IntArray
 from ...bias import GP
 from ...bias.base import BiasSampler, Setting
@@ -208,7 +209,7 @@ def _refuse_short(box: tuple[Array, Array], scales: Scales, most: int) -> None:
         raise InputError(
             f"the bias has length-scales of {', '.join(f'{one:.3g}' for one in scales.lengthscale)} in a domain of "
             f"{', '.join(f'{one:.3g}' for one in width)}: it would need {needed:.0f} inducing points or more, at most "
-            f"{most} are taken; give a longer lengthscale, oc.bias.GP(lengthscale=...), or take bart"
+            f"{most} are taken; give a longer " + LENGTHSCALE + ", or take bart"
         )
 
 

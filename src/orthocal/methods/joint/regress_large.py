@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ...advice import SAMPLED_NOISE
 from ...arrays import Array, IntArray
 from ...bias import GP
 from ...bias.base import BiasSampler, Setting
@@ -76,7 +77,7 @@ def _refuse(problem: Problem, prior: GP) -> None:
         )
     if noise.source is NoiseSource.SAMPLED:
         raise InputError(
-            f'noise_cov="sample" is for at most {LARGE} distinct points with a Gaussian process, there are {n}: of so '
+            SAMPLED_NOISE + f" is for at most {LARGE} distinct points with a Gaussian process, there are {n}: of so "
             'many data the noise is well known, take "estimate"'
         )
     if noise.rows is not None:

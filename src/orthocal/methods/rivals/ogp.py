@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...advice import JOINT
 from ...arrays import Array
 from ...bias import GP
 from ...bias.outcomes import OutcomesBias
@@ -277,7 +278,7 @@ def only_minima(draws: Draws, rngs: list[np.random.Generator]) -> Draws:
     if share > MOST_MAXIMA:
         raise InputError(
             f"the orthogonal Gaussian process has {share:.0%} of its draws where the distance to the real process is "
-            'stationary but not least: take the joint projection, method="gp"'
+            "stationary but not least: take " + JOINT
         )
     rows = np.tile(np.arange(least.shape[1]), (len(rngs), 1))
     for c, rng in enumerate(rngs):

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import expit, logit
 
+from ...advice import named_transform
 from ...arrays import Array, BoolArray
 from ...errors import InputError
 
@@ -40,7 +41,7 @@ TRANSFORMS = {
         lambda y: 1 / y,
         lambda y: y > 0,
         "y > 0",
-        'take transform="sqrt", which takes zeros, or set cells below the limit of detection to NaN',
+        "take " + named_transform("sqrt") + ", which takes zeros, or set cells below the limit of detection to NaN",
     ),
     "sqrt": Transform(
         np.sqrt,
@@ -162,5 +163,7 @@ def check_outcomes(transforms: Transforms, y: Array, outcome_names: tuple[str, .
         name = str(transforms.names[k])
         raise InputError(
             f"{outcome_names[k]} is {y[row, k]:g} in row {row} ({count} such cell{'s' * (count > 1)}): "
-            f'transform="{name}" needs {TRANSFORMS[name].needs}; {TRANSFORMS[name].advice}'
+            + named_transform(name)
+            + f" needs {TRANSFORMS[name].needs}; "
+            + TRANSFORMS[name].advice
         )

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...advice import GROUP_NOISE, NOISE_COV, SAMPLED_NOISE, VARYING_NOISE, Y_ERR
 from ...arrays import Array, IntArray, unique_rows
 from ...errors import InputError
 from ...findings import Finding
@@ -54,6 +55,13 @@ FEW_FREEDOM = 8.0
 #: replicates as uneven as this in one of a thousand data sets whose variance is even
 UNEVEN = 0.001
 
+#: their advice, by which a result file's remarks find both of its forms
+SO_LITTLE = "give " + NOISE_COV + ", or take " + SAMPLED_NOISE + ", which knows how little"
+SO_MANY = "so many are noise with heavy tails, or noise that varies: give " + Y_ERR + ", or " + VARYING_NOISE
+REPEATED = "repeated rows may share an error, or the real process is rough: give " + NOISE_COV + " if you know better"
+VARIED = "give " + Y_ERR + ", " + VARYING_NOISE + ", or " + GROUP_NOISE + " for each kind of measurement"
+ADVICE: dict[str, str] = {str(one): one for one in (SO_LITTLE, SO_MANY, REPEATED, VARIED)}
+
 
 def remarks(data: FieldData, k: int, found: Regression) -> Iterator[Finding]:
     """Findings about outcome k."""
@@ -64,7 +72,7 @@ def remarks(data: FieldData, k: int, found: Regression) -> Iterator[Finding]:
         yield from _replicates(name, found, found.pure)
     if found.freedom < FEW_FREEDOM:
         message = f"the estimate of {name} has {found.freedom:.1f} degrees of freedom only"
-        yield Finding("note", "noise", message, 'give noise_cov, or take noise_cov="sample", which knows how little')
+        yield Finding("note", "noise", message, SO_LITTLE)
 
 
 def _outliers(data: FieldData, name: str, outliers: tuple[Outlier, ...]) -> Finding:
@@ -77,8 +85,7 @@ def _outliers(data: FieldData, name: str, outliers: tuple[Outlier, ...]) -> Find
     more = f"; and {len(far) - NAMED} more" if len(far) > NAMED else ""
     message = f"{name} is far from what the other data predict in {shown}{more}"
     if len(far) >= max(2, int(MOST_OUTLIERS * data.observed[:, data.outcome_names.index(name)].sum())):
-        advice = "so many are noise with heavy tails, or noise that varies: give y_err, or noise_cov=oc.VaryingNoise()"
-        return Finding("problem", "outliers", message, advice)
+        return Finding("problem", "outliers", message, SO_MANY)
     advice = "check it, and set y to NaN if it is wrong; an estimate of the noise gives it a variance of its own"
     return Finding("note", "outliers", message, advice)
 
@@ -89,13 +96,11 @@ def _replicates(name: str, found: Regression, pure: PureError) -> Iterator[Findi
             f"replicates of {name} scatter {pure.ratio:.2g} times as much (sd) as a smooth curve through all data "
             f"leaves: their own scatter is taken ({pure.freedom} degrees of freedom)"
         )
-        advice = "repeated rows may share an error, or the real process is rough: give noise_cov if you know better"
-        yield Finding("note", "replicates", message, advice)
+        yield Finding("note", "replicates", message, REPEATED)
     if pure.unevenness is not None and pure.unevenness < UNEVEN:
         p_value = f"p = {pure.unevenness:.1g}, Bartlett's and Levene's tests"
         message = f"the scatter of {name} differs between replicated points ({p_value})"
-        advice = "give y_err, noise_cov=oc.VaryingNoise(), or oc.GroupNoise with a group for each kind of measurement"
-        yield Finding("problem", "replicates", message, advice)
+        yield Finding("problem", "replicates", message, VARIED)
 
 
 # Errors that are correlated along a line, estimated from the field data.

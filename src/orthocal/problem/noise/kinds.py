@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...advice import Y_ERR
 from ...arrays import Array, IntArray, as_floats, is_positive_definite
 from ...errors import InputError
 from ..data.field_data import FieldData, chosen_groups
@@ -336,5 +337,5 @@ def _variances(asked: CorrelatedNoise, y_err: ArrayLike | None, data: FieldData)
     sd = as_floats(asked.sd, "CorrelatedNoise(sd=)")
     if sd.shape not in ((), (1,), (data.q,)) or not (np.isfinite(sd).all() and (sd > 0).all()):
         one = "a positive number" if data.q == 1 else f"a positive number, or one an outcome ({data.q},)"
-        raise InputError(f"CorrelatedNoise(sd=) has shape {sd.shape}: give {one}; errors of single rows are y_err")
+        raise InputError(f"CorrelatedNoise(sd=) has shape {sd.shape}: give {one}; errors of single rows are " + Y_ERR)
     return Noise(np.eye(data.q) * sd**2, data.observed, NoiseSource.KNOWN)

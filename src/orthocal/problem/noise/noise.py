@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...advice import NOISE_COV
 from ...arrays import (
     SMALLEST,
     Array,
@@ -228,7 +229,7 @@ def known_noise(noise_cov: ArrayLike, observed: BoolArray) -> Noise:
     if given.ndim == 3 and given.shape == (n, q, q):
         return _noise_by_point(given, observed)
     if given.ndim < 2 and not np.isfinite(given).all():
-        raise InputError("noise_cov must be finite")
+        raise InputError(NOISE_COV + " must be finite")
     if given.ndim == 0:
         cov: Array = np.eye(q) * given
     elif given.shape == (q,):
@@ -239,7 +240,7 @@ def known_noise(noise_cov: ArrayLike, observed: BoolArray) -> Noise:
         return noise_between_rows(given, observed)
     elif given.shape == (n, n):
         raise InputError(
-            f"noise_cov is {n} x {n}, the covariance between rows, but y has {q} outcomes: that is for one outcome; "
+            NOISE_COV + f" is {n} x {n}, the covariance between rows, but y has {q} outcomes: that is for one outcome; "
             "give oc.CorrelatedNoise, the same correlation between rows for every outcome, or calibrate one at a time"
         )
     else:
@@ -247,12 +248,12 @@ def known_noise(noise_cov: ArrayLike, observed: BoolArray) -> Noise:
         variances = "one variance" if q == 1 else f"a ({q}, {q}) matrix, {q} variances"
         between = f"one between all rows ({n}, {n}), " if q == 1 else ""
         raise InputError(
-            f"y has {q} outcome{'s' * (q > 1)} but noise_cov is {given_as}: give {variances}, "
+            f"y has {q} outcome{'s' * (q > 1)} but " + NOISE_COV + f" is {given_as}: give {variances}, "
             f'one matrix a point ({n}, {q}, {q}), {between}"estimate" or "sample"'
         )
     if not np.isfinite(cov).all():
-        raise InputError("noise_cov must be finite")
-    _check_covariance(cov, "noise_cov")
+        raise InputError(NOISE_COV + " must be finite")
+    _check_covariance(cov, NOISE_COV)
     return Noise(cov, observed, NoiseSource.KNOWN)
 
 
@@ -289,10 +290,10 @@ def _noise_by_point(given: Array, observed: BoolArray) -> Noise:
     for row in suspects:
         cov = covs[row]
         if not np.isfinite(cov).all():
-            raise InputError(f"noise_cov is not finite in row {row}")
+            raise InputError(NOISE_COV + f" is not finite in row {row}")
         if q == 1 and cov[0, 0] <= 0:
-            raise InputError(f"noise_cov is not positive in row {row}: give the variance of every observation")
-        _check_covariance(cov, f"noise_cov in row {row}")
+            raise InputError(NOISE_COV + f" is not positive in row {row}: give the variance of every observation")
+        _check_covariance(cov, NOISE_COV + f" in row {row}")
     variances = np.einsum("nii->ni", covs)
     seen = np.maximum(observed.sum(axis=0), 1)
     sd = np.exp(0.5 * np.where(observed, np.log(variances), 0.0).sum(axis=0) / seen)
@@ -328,9 +329,9 @@ def made_definite(correlation: Array, least: float = 1e-3) -> Array:
 
 def _check_covariance(cov: Array, name: str) -> None:
     if len(cov) == 1 and cov[0, 0] <= 0:
-        raise InputError(f"{name} is {cov[0, 0]:g}: a variance must be positive")
+        raise InputError(name + f" is {cov[0, 0]:g}: a variance must be positive")
     refuse_extreme(np.sqrt(np.abs(np.diag(cov)))[None], [name] * len(cov), "the noise's standard deviation in")
     if not is_symmetric(cov):
-        raise InputError(f"{name} is not symmetric: a covariance matrix equals its transpose")
+        raise InputError(name + " is not symmetric: a covariance matrix equals its transpose")
     if not is_positive_definite(cov):
-        raise InputError(f"{name} is not positive definite: check its variances and correlations")
+        raise InputError(name + " is not positive definite: check its variances and correlations")

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import stats
 from scipy.interpolate import BSpline
 
+from ...advice import NOISE_COV
 from ...arrays import Array, IntArray, unique_rows
 from ...errors import InputError
 from ...regression.gaussian_process import (
@@ -295,7 +296,9 @@ def regression(data: FieldData, k: int, span: Array, model: VarianceModel | None
     n, d = x.shape
     label = "" if data.q == 1 else f" of {data.outcome_names[k]}"
     if n < d + 4:
-        raise InputError(f"{n} observations{label} are too few to estimate the noise: give its variance as noise_cov")
+        raise InputError(
+            f"{n} observations{label} are too few to estimate the noise: give its variance as " + NOISE_COV
+        )
     centre, unit = float(values.mean()), float(np.std(values)) or 1.0
     seen = np.searchsorted(everything, np.sort(rows))
     series = _Series(x, (values - centre) / unit, trend_of(x, data.labels), span, seen, data.labels)
@@ -307,7 +310,7 @@ def regression(data: FieldData, k: int, span: Array, model: VarianceModel | None
     ):
         raise InputError(
             f"the noise variance{label} cannot be estimated from these data (y follows a curve without scatter, or is "
-            "constant): give it as noise_cov"
+            "constant): give it as " + NOISE_COV
         )
     pure = _pure_error(x, series.z, relative, fit.noise_var)
     root = np.sqrt(relative[series.seen])

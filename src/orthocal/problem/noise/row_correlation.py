@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import block_diag, cho_solve, cholesky
 
+from ...advice import NOISE_COV
 from ...arrays import Array, BoolArray, IntArray, as_floats, is_positive_definite, is_symmetric
 from ...errors import InputError
 from ...regression.gaussian_process import radial_correlation
@@ -125,10 +126,14 @@ def whole_covariance(given: Any, n: int) -> Array:
         return np.stack(blocks)
     for number, one in enumerate(blocks):
         if one.shape[0] != one.shape[1]:
-            raise InputError(f"block {number} of noise_cov is {one.shape[0]} x {one.shape[1]}: give square matrices")
+            raise InputError(
+                f"block {number} of " + NOISE_COV + f" is {one.shape[0]} x {one.shape[1]}: give square matrices"
+            )
     if sum(orders) != n:
         raise InputError(
-            f"the blocks of noise_cov have the orders {', '.join(map(str, orders))}, {sum(orders)} in all, but y has "
+            "the blocks of "
+            + NOISE_COV
+            + f" have the orders {', '.join(map(str, orders))}, {sum(orders)} in all, but y has "
             f"{n} rows: give blocks that add up to these, in the order of the rows"
         )
     refuse_many_cells(n)
@@ -153,18 +158,18 @@ def checked_correlation(covariance: Array, observed: BoolArray) -> tuple[Array, 
     refuse_many_cells(n)
     if covariance.shape != (n, n):
         given_as = " x ".join(map(str, covariance.shape))
-        raise InputError(f"noise_cov is {given_as} but y has {n} rows: give a ({n}, {n}) matrix, or one variance")
+        raise InputError(NOISE_COV + f" is {given_as} but y has {n} rows: give a ({n}, {n}) matrix, or one variance")
     both = observed[:, None] & observed
     whole = np.where(both, covariance, np.eye(n))
     if not np.isfinite(whole).all():
         row = int(np.argwhere(~np.isfinite(whole))[0][0])
-        raise InputError(f"noise_cov is not finite in row {row}: give the covariance of all observations")
+        raise InputError(NOISE_COV + f" is not finite in row {row}: give the covariance of all observations")
     variances = np.diag(whole).copy()
     if (variances <= 0).any():
         row = int(np.argmin(variances))
-        raise InputError(f"noise_cov has the variance {variances[row]:g} in row {row}: a variance must be positive")
+        raise InputError(NOISE_COV + f" has the variance {variances[row]:g} in row {row}: a variance must be positive")
     if not is_symmetric(whole):
-        raise InputError(f"noise_cov ({n} x {n}) is not symmetric: a covariance matrix equals its transpose")
+        raise InputError(NOISE_COV + f" ({n} x {n}) is not symmetric: a covariance matrix equals its transpose")
     sd = np.sqrt(variances)
     matrix = (whole + whole.T) / 2 / np.outer(sd, sd)
     matrix[np.diag_indices_from(matrix)] = 1.0
@@ -172,7 +177,8 @@ def checked_correlation(covariance: Array, observed: BoolArray) -> tuple[Array, 
         return variances, None
     if not is_positive_definite(matrix):
         raise InputError(
-            f"noise_cov ({n} x {n}) is not positive definite: no errors have these correlations; check it, or add the "
+            NOISE_COV
+            + f" ({n} x {n}) is not positive definite: no errors have these correlations; check it, or add the "
             "variance of an independent error to its diagonal"
         )
     return variances, RowCorrelation(matrix)

@@ -7,15 +7,13 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from ...advice import COMPARE_EMULATORS, KNOWS_ITS_ERROR, NEXT_RUNS, Advice
 from ...arrays import Array, BoolArray
-from ...findings import Finding, Level
+from ...findings import Finding
+from ..common_findings import emulator_error, outside_x
 from ..known import Known
 from .probe import FirstLook
 
-#: shares of rows, or of the domain, without points of the runs nearby: a note, a problem (as after a run)
-X_LIMITS = 0.02, 0.1
-#: errors in noise sds: a note, a problem (as after a run)
-ERROR_LIMITS = 0.3, 1.0
 #: share of the prior without runs nearby that is worth a word
 PRIOR_SHARE = 0.2
 #: theta of the prior that are asked about
@@ -61,7 +59,7 @@ def _over_theta(problem: Known, look: FirstLook) -> Iterator[Finding]:
     if outside(look.theta[None])[0]:
         place = problem.parameters.support.describe(look.theta, 4)
         message = f"it has no runs near the best fit, {place}: it extrapolates there"
-        yield Finding("problem", "emulator", message, "add runs there (oc.next_runs), or restrict the priors")
+        yield Finding("problem", "emulator", message, "add runs there " + NEXT_RUNS + ", or restrict the priors")
     share = float(np.mean(outside(problem.parameters.starts(ASKED))))
     if share > PRIOR_SHARE:
         message = f"{share:.0%} of the prior of theta has no runs nearby; if the posterior is there, it extrapolates"
@@ -80,16 +78,7 @@ def _over_x(problem: Known) -> Iterator[Finding]:
         return
     rows = float(np.mean(emulator.outside_x(problem.data.x)))
     domain = float(problem.rule.weights[np.asarray(emulator.outside_x(problem.rule.nodes))].sum())
-    if max(rows, domain) < X_LIMITS[0]:
-        yield Finding("fine", "emulator", "its runs have points x near all rows of the data and all of the domain")
-        return
-    message = (
-        f"its runs have no points x near {rows:.0%} of the rows of the data, and {domain:.0%} of the domain: it "
-        "extrapolates over x there"
-    )
-    advice = "run the simulator at points x that cover data and domain, or give the domain that the runs cover"
-    level: Level = "note" if max(rows, domain) < X_LIMITS[1] else "problem"
-    yield Finding(level, "emulator", message, advice)
+    yield outside_x(rows, domain)
 
 
 def _held_out(problem: Known, look: FirstLook) -> Iterator[Finding]:
@@ -97,7 +86,10 @@ def _held_out(problem: Known, look: FirstLook) -> Iterator[Finding]:
     chosen = emulator.choice if isinstance(emulator, Compared) else None
     if chosen is None:
         message = "its error at held-out runs is not known: it was not compared with others"
-        yield Finding("note", "emulator", message, 'see oc.compare_emulators, or take emulator "auto"')
+        advice = (
+            "see " + COMPARE_EMULATORS + ", or take " + Advice('emulator "auto"', 'emulator = "auto" in [simulator]')
+        )
+        yield Finding("note", "emulator", message, advice)
         return
     sds = np.sqrt(np.diag(problem._own_noise.cov))
     # on the scale of the noise, where outcomes are transformed
@@ -112,25 +104,18 @@ def _held_out(problem: Known, look: FirstLook) -> Iterator[Finding]:
     ]
     worst = max((e * s / sd for e, s, sd in zip(own, slopes, sds, strict=True) if e is not None), default=np.nan)
     message = f"its rms error at {chosen.held_out} held-out runs, in noise standard deviations: {', '.join(each)}"
-    if worst < ERROR_LIMITS[0]:
-        yield Finding("fine", "emulator", message)
-    else:
-        advice = "add runs (oc.next_runs), nearer to the best fit; its error over all the runs may be larger than there"
-        yield Finding("note" if worst < ERROR_LIMITS[1] else "problem", "emulator", message, advice)
+    advice = "add runs " + NEXT_RUNS + ", nearer to the best fit; its error over all the runs may be larger than there"
+    yield emulator_error(worst, message, advice)
 
 
 def _own_error(problem: Known, look: FirstLook) -> Iterator[Finding]:
     emulator = problem.simulator.emulator
     if emulator is None or not emulator.has_variance:
         message = "it does not know its own error, and neither will the posterior"
-        yield Finding("note", "emulator", message, 'take emulator "gp", which knows its own')
+        yield Finding("note", "emulator", message, "take " + KNOWS_ITS_ERROR)
         return
     x = problem.data.x
     shares = problem.simulator.slope(x, look.theta) ** 2 * emulator.variance(x, look.theta)
     size = float(np.sqrt(np.mean(shares / np.diag(problem._own_noise.cov))))
     message = f"its own standard deviation at the best fit is {size:.2g} of the noise's"
-    if size < ERROR_LIMITS[0]:
-        yield Finding("fine", "emulator", message)
-    else:
-        advice = "add runs there (oc.next_runs)"
-        yield Finding("note" if size < ERROR_LIMITS[1] else "problem", "emulator", message, advice)
+    yield emulator_error(size, message, "add runs there " + NEXT_RUNS)

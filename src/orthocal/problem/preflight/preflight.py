@@ -9,10 +9,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...advice import BATCHED, NOISE_COV, Advice
 from ...arrays import Array
 from ...errors import IdentifiabilityError, SimulatorError
 from ...findings import Finding, Findings, Level
-from ...projection import COLLINEAR, gram_matrix, quadrature_error, sensitivity
+from ...projection import gram_matrix, quadrature_error, sensitivity
+from ..common_findings import (
+    QUADRATURE_LIMIT,
+    RIVAL_LIMITS,
+    best_on_bound,
+    misses_data,
+    quadrature_finding,
+    rival_minimum,
+    rows_depend,
+    told_apart,
+)
 from ..known import Known
 from .cost import JOINT, Calls, Planned, expected_calls
 from .emulator import emulator_look
@@ -112,9 +123,6 @@ def _held(problem: Known, look: FirstLook) -> Iterator[Finding]:
 LONG, VERY_LONG = 60.0, 3600.0
 #: other methods whose calls are said
 OTHERS = ("gp", "pgp", "none", "ogp", "pcal")
-#: the same limits as after a run
-QUADRATURE_LIMIT, MISFIT_LIMIT, ROW_LIMITS = 0.02, 200.0, (0.01, 0.1)
-SENSITIVITY_LIMITS = 0.1, 0.01
 #: short descents that end nearer to each other than this, in spreads of the prior, have come to one place
 ONE_PLACE = 0.1
 #: an end whose criterion is higher by less than this, or this share, fits as well: odds of 150
@@ -184,17 +192,19 @@ def _others(problem: Known, look: FirstLook, planned: Planned) -> str:
 
 
 def _cheaper(problem: Known, seconds: float) -> str:
-    table = "an emulator fitted to a table of some hundred runs (oc.campaign, oc.emulate)"
-    if seconds > VERY_LONG:
-        return f"take {table}"
-    more = "" if problem.simulator.jobs > 1 else "call it in several processes, oc.Simulator(f, jobs=...), or "
-    return f"{more}take {table}"
+    table = "an emulator fitted to a table of some hundred runs " + Advice(
+        "(oc.campaign, oc.emulate)", "(orthocal simulate, and runs in [simulator])"
+    )
+    if seconds > VERY_LONG or problem.simulator.jobs > 1:
+        return "take " + table
+    jobs = Advice("oc.Simulator(f, jobs=...)", "jobs in [simulator]")
+    return "call it in several processes, " + jobs + ", or take " + table
 
 
 def _jobs(problem: Known, look: FirstLook) -> Iterator[Finding]:
     if problem.simulator.jobs > 1 and not problem.simulator.many_at_a_time:
         message = f"jobs do not pay: a call takes {in_words(look.call)}, less than to send it to another process"
-        yield Finding("note", "cost", message, "leave jobs out, or let the function take many theta, batched=True")
+        yield Finding("note", "cost", message, "leave jobs out, or let the function take many theta, " + BATCHED)
 
 
 def _failures(problem: Known, look: FirstLook) -> Iterator[Finding]:
@@ -210,29 +220,16 @@ def _failures(problem: Known, look: FirstLook) -> Iterator[Finding]:
 def _rows(problem: Known, look: FirstLook) -> Iterator[Finding]:
     if look.row_error is None:
         return
-    error = float((look.row_error / np.sqrt(np.diag(problem._own_noise.cov))).max())
-    if error > ROW_LIMITS[0]:
-        by = f"change by up to {error:.2g} noise standard deviations" if np.isfinite(error) else "fail"
-        message = f"its values {by} where half of the rows are asked for alone"
-        advice = (
-            "it must be a function of x and theta, row by row, without randomness: solve an equation in time from its "
-            "own start, with its own steps, and return what x asks for"
-        )
-        yield Finding("problem" if error > ROW_LIMITS[1] else "note", "simulator", message, advice)
+    yield from rows_depend(float((look.row_error / np.sqrt(np.diag(problem._own_noise.cov))).max()))
 
 
 def _best_fit(problem: Known, look: FirstLook) -> Iterator[Finding]:
     parameters = problem.parameters
     place = parameters.support.describe(look.theta, 4)
-    on_bound = parameters.on_bound(look.theta)
-    if on_bound:
-        message = f"it lies on a bound of the prior of {', '.join(on_bound)}, as far as was looked ({place})"
-        yield Finding("problem", "best fit", message, "widen the prior, or fix the parameter")
-    misfit = problem._criterion.loss(look.theta) / float(np.trace(problem.weight @ problem._own_noise.cov))
-    if misfit > MISFIT_LIMIT:
-        message = f"the simulator misses the data by {np.sqrt(misfit):.0f} noise standard deviations at {place}"
-        advice = "check the units of x, y and theta; the noise may be far too small: give noise_cov"
-        yield Finding("problem", "best fit", message, advice)
+    yield from best_on_bound(parameters.on_bound(look.theta), f"as far as was looked ({place})")
+    size = problem._criterion.loss(look.theta) / float(np.trace(problem.weight @ problem._own_noise.cov))
+    advice = "check the units of x, y and theta; the noise may be far too small: give " + NOISE_COV
+    yield from misses_data(size, f"at {place}", advice)
     yield _minima(problem, look, place)
 
 
@@ -242,11 +239,9 @@ def _minima(problem: Known, look: FirstLook, place: str) -> Finding:
         nearest = min(problem.rivals, default=np.inf)
         if not others:
             return Finding("fine", "best fit", f"every start of the search led to {place}")
-        if nearest < 4.0:
+        if nearest < RIVAL_LIMITS[1]:
             other = problem.parameters.support.describe(problem.minima[1 + problem.rivals.index(nearest)].theta, 4)
-            message = f"another minimum is {nearest:.1f} standard errors behind only, at {other}; the best is {place}"
-            level: Level = "problem" if nearest < 2.0 else "note"
-            return Finding(level, "best fit", message, "restrict the priors to the one that is meant")
+            return rival_minimum(nearest, other, f"the best is {place}")
         return Finding("fine", "best fit", f"the best of {others + 1} minima is at {place}")
     best, *rest = look.descents
     starts = f"{len(look.descents)} short descents from the best of {len(look.starts)} theta"
@@ -281,17 +276,9 @@ def _sensitivity(problem: Known, look: FirstLook) -> Iterator[Finding]:
             floor,
         )
     except IdentifiabilityError as error:
-        yield Finding("problem", "parameters", str(error))
+        yield Finding("problem", "parameters", error.args[0])
         return
-    weakest = found.weakest
-    if weakest > SENSITIVITY_LIMITS[0]:
-        message = f"their effects on the simulator can be told apart where it fits best{where}"
-        yield Finding("fine", "parameters", message)
-        return
-    collinear = "collinear: it answers to a combination of them only" if weakest < COLLINEAR else "nearly collinear"
-    message = f"their effects on the simulator are {collinear} (smallest singular value {weakest:.1g}{where})"
-    advice = "expect strong posterior correlations; consider fixing a parameter"
-    yield Finding("note" if weakest > SENSITIVITY_LIMITS[1] else "problem", "parameters", message, advice)
+    yield told_apart(found.weakest, f" where it fits best{where}")
 
 
 def _quadrature(problem: Known, look: FirstLook) -> Iterator[Finding]:
@@ -306,12 +293,9 @@ def _quadrature(problem: Known, look: FirstLook) -> Iterator[Finding]:
         return
     error = quadrature_error(gram, gram_matrix(gradient[fine:], coarse.weights, metric))
     message = f"integrals over the domain with {fine} nodes: half of them change these by {error:.1g} (relative)"
-    if error < QUADRATURE_LIMIT:
-        yield Finding("fine", "quadrature", message)
-    else:
-        # a rule that is exact for the highest wave may be of no use with half its nodes: the run will look closer
-        advice = "take more nodes: oc.Box(lower, upper, nodes=...)"
-        yield Finding("note", "quadrature", f"{message}, and the run will look at more nodes", advice)
+    # a rule that is exact for the highest wave may be of no use with half its nodes: the run will look closer
+    enough = error < QUADRATURE_LIMIT
+    yield quadrature_finding(error, message if enough else f"{message}, and the run will look at more nodes", "note")
 
 
 def _whitened(problem: Known, gradient: Array) -> Array:
@@ -331,7 +315,8 @@ def _not_looked_at(problem: Known, look: FirstLook) -> Iterator[Finding]:
     if problem.simulator.emulator is None:
         missing.append("how exact the gradient is")
     message = f"{', '.join(missing)}; this look took {look.calls} calls of the simulator"
-    yield Finding("note", "not looked at", message, "posterior.check() says it after a run")
+    advice = Advice("posterior.check() says it after a run", "orthocal run says it")
+    yield Finding("note", "not looked at", message, advice)
 
 
 def _counted(number: float) -> str:

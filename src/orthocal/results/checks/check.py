@@ -6,13 +6,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...advice import DRAWS, EMULATOR_DRAWS, JOINT, NOISE_COV, STARTS, Advice
 from ...findings import Finding, Findings, Level
 from ...methods.base import KINDS
 from ...pages.tables import counted
+from ...problem.common_findings import (
+    RIVAL_LIMITS,
+    best_on_bound,
+    misses_data,
+    quadrature_finding,
+    rival_minimum,
+    told_apart,
+)
 from ...problem.noise.noise import NoiseSource
 from ...projection import ProjectionKind
 from ..data_coverage import domain_findings
-from ..file_words import for_a_file
 from ..predict.bias_size import bias_integrals
 from ..record import Record
 from ..run_facts import Notes
@@ -43,11 +51,6 @@ OWN_LOSS_LIMIT = 0.05
 PARETO_LIMIT = 0.7
 #: shares of draws on a bound, or at no clear minimum, that are worth a word, and a problem
 DRAW_LIMITS = 0.001, 0.05
-QUADRATURE_LIMIT = 0.02
-#: a best fit whose loss is as many times what the noise makes of it as this is hardly one
-MISFIT_LIMIT = 200.0
-#: another minimum that is less than this behind, in standard errors, is a problem; or a note
-RIVAL_LIMITS = 2.0, 4.0
 #: least squares further from the best fit than this, in prior spreads: the prior holds it
 HELD_LIMIT = 1.0
 #: noise whose correlation matrix has a smaller eigenvalue is nearly singular
@@ -88,8 +91,8 @@ def findings(record: Record) -> Findings:
         domain_findings,
     )
     notes = record.notes
-    found = [finding for part in parts for finding in part(record, notes)]
-    return Findings(for_a_file(found) if record.problem_file else found)
+    found = Findings([finding for part in parts for finding in part(record, notes)])
+    return found.in_files() if record.problem_file else found
 
 
 def orthogonality(record: Record, notes: Notes) -> Iterator[Finding]:
@@ -123,7 +126,7 @@ def projected_draws(record: Record, notes: Notes) -> Iterator[Finding]:
     if notes.outside_runs is not None and not notes.emulator_draws:
         rough = (
             "an emulator of trees has steps, and no minimum on one: let its draws, which are smooth, stand for the "
-            "simulator (emulator_draws), or take a smooth emulator, 'gp' or 'bmars'"
+            "simulator (" + EMULATOR_DRAWS + "), or take a smooth emulator, 'gp' or 'bmars'"
         )
     for name, words, advice in (
         ("on_bound", "lie on a bound of the priors' support", "widen the prior, or read the bound as the answer"),
@@ -149,7 +152,8 @@ def projected_draws(record: Record, notes: Notes) -> Iterator[Finding]:
         enough = min(ESS_LIMIT, 0.5 * record.theta[..., 0].size)
         if not notes.pareto_k <= PARETO_LIMIT or size < enough:
             advice = (
-                "the prior contradicts the data, or is far from Gaussian where they are: widen it, or take more draws"
+                "the prior contradicts the data, or is far from Gaussian where they are: widen it, or take more "
+                + DRAWS
             )
             yield Finding("problem", "prior of theta", message, advice)
         else:
@@ -162,7 +166,7 @@ def _maxima(record: Record, notes: Notes) -> Iterator[Finding]:
             f"{notes.maxima:.1%} of the draws were where the distance to the real process is stationary but not least; "
             "they were left out"
         )
-        yield Finding("note", "stationary points", message, 'the joint projection has none of these: method="gp"')
+        yield Finding("note", "stationary points", message, "none of these are in " + JOINT)
 
 
 def sensitivity(record: Record, notes: Notes) -> Iterator[Finding]:
@@ -177,15 +181,7 @@ def sensitivity(record: Record, notes: Notes) -> Iterator[Finding]:
     if notes.open_directions[0]:
         yield open_finding(*notes.open_directions)
         return
-    if weakest > 0.1:
-        yield Finding("fine", "parameters", "their effects on the simulator can be told apart")
-        return
-    yield Finding(
-        "note" if weakest > 0.01 else "problem",
-        "parameters",
-        f"their effects on the simulator are nearly collinear (smallest singular value {weakest:.1g})",
-        "expect strong posterior correlations; consider fixing a parameter",
-    )
+    yield told_apart(weakest)
 
 
 def quadrature(record: Record, notes: Notes) -> Iterator[Finding]:
@@ -194,47 +190,36 @@ def quadrature(record: Record, notes: Notes) -> Iterator[Finding]:
         return
     nodes = len(record.constant("nodes"))
     message = f"integrals over the domain with {nodes} nodes: their relative error is at most about {error:.1g}"
-    if error < QUADRATURE_LIMIT:
-        yield Finding("fine", "quadrature", message)
-    else:
-        yield Finding("problem", "quadrature", message, "take more nodes: oc.Box(lower, upper, nodes=...)")
+    yield quadrature_finding(error, message, "problem")
 
 
 def minima_findings(record: Record, notes: Notes) -> Iterator[Finding]:
     losses = record.constant("minima_loss")
-    if notes.on_bound:
-        yield Finding(
-            "problem",
-            "best fit",
-            f"it lies on a bound of the prior of {', '.join(notes.on_bound)}, where the loss need not be "
-            "stationary and orthogonality has no meaning",
-            "widen the prior, or fix the parameter",
-        )
+    yield from best_on_bound(notes.on_bound, "where the loss need not be stationary and orthogonality has no meaning")
     if notes.unfinished:
         message = "the search ran out of evaluations on its way down: the loss has not come to its minimum"
-        advice = "theta may be far off: give starts=, scale the parameters alike, or smooth the simulator's output"
-        yield Finding("problem", "best fit", message, advice)
-    if notes.misfit is not None and notes.misfit > MISFIT_LIMIT:
-        yield Finding(
-            "problem",
-            "best fit",
-            f"the simulator misses the data by {np.sqrt(notes.misfit):.0f} noise standard deviations at best",
-            "the noise may be far too small, or the search may have failed: give noise_cov, or more starts; a "
-            "simulator that is so wrong says little",
+        advice = (
+            "theta may be far off: give more "
+            + STARTS
+            + ", scale the parameters alike, or smooth the simulator's output"
         )
+        yield Finding("problem", "best fit", message, advice)
+    if notes.misfit is not None:
+        advice = (
+            "the noise may be far too small, or the search may have failed: give "
+            + NOISE_COV
+            + ", or more "
+            + STARTS
+            + "; a simulator that is so wrong says little"
+        )
+        yield from misses_data(notes.misfit, "at best", advice)
     yield from _held(record, notes)
     close = np.flatnonzero(losses[1:] - losses[0] < 1e-3 * max(losses[0], 1e-300)) + 1
     nearest = min(notes.rivals, default=np.inf)
     if nearest < RIVAL_LIMITS[1] and not close.size:
         ranks = 0, 1 + notes.rivals.index(nearest)
         best, other = (record.support.describe(record.constant("minima")[k], 4) for k in ranks)
-        yield Finding(
-            "problem" if nearest < RIVAL_LIMITS[0] else "note",
-            "best fit",
-            f"another minimum is {nearest:.1f} standard errors behind only, at {other}; the "
-            f"posterior describes the one at {best}",
-            "restrict the priors to the one that is meant, or take more data",
-        )
+        yield rival_minimum(nearest, other, f"the posterior describes the one at {best}")
     elif close.size:
         others = "; ".join(record.support.describe(record.constant("minima")[k], 4) for k in close[:3])
         best = record.support.describe(record.constant("theta_tilde"), 4)
@@ -279,11 +264,14 @@ def _theta_step(record: Record, notes: Notes) -> Iterator[Finding]:
     stuck, remembered = float(np.mean(rate == 0.0)), notes.theta_memory
     proposals = f"{counted(notes.inner_steps, 'proposal')} for each bias, " if notes.inner_steps else ""
     moves = f"{proposals}{rate.mean():.1%} accepted, none in {stuck:.1%} of the steps"
-    advice = "theta is not drawn exactly given the bias: take more inner steps, or the kernel Laplace() or Slice()"
+    advice = "theta is not drawn exactly given the bias: take "
+    advice += Advice(
+        "more inner steps, or the kernel Laplace() or Slice()", 'kernel = "laplace" or "slice" in [method]'
+    )
     if remembered is None:
         message = f"{moves}; the draws are too few to tell whether theta remembers its start"
         level: Level = "note" if stuck <= STUCK_LIMIT else "problem"
-        yield Finding(level, "theta step", message, "take more draws" if level == "note" else advice)
+        yield Finding(level, "theta step", message, "take more " + DRAWS if level == "note" else advice)
         return
     message = f"{moves}; given the bias, theta's correlation with its start is {remembered:.2f}"
     # four standard errors of a correlation come on top of the limit
@@ -298,7 +286,9 @@ def _curvature(record: Record, notes: Notes) -> Iterator[Finding]:
         return
     factors, least = np.array(notes.curvature_factors), np.log1p(CURVATURE_LIMITS[0])
     change = float(np.max(np.abs(np.log(factors))))
-    advice = 'take the joint projection, which knows the curvature: method="gp", or oc.methods.Joint with this prior'
+    advice = "take the joint projection, which knows the curvature: " + Advice(
+        'method="gp", or oc.methods.Joint with this prior', 'name = "gp" in [method], or this one without its p'
+    )
     if np.isnan(change):
         message = "beside this bias the simulator is so curved that the best fit is not a clear minimum"
         yield Finding("problem", "curvature", message, advice)
@@ -327,7 +317,9 @@ def noise_findings(record: Record, notes: Notes) -> Iterator[Finding]:
     least = float(np.linalg.eigvalsh(covariance / np.outer(sds, sds))[0])
     if least < SINGULAR_LIMIT and notes.noise_source is not NoiseSource.KNOWN:
         message = f"its correlation matrix is nearly singular (smallest eigenvalue {least:.2g})"
-        advice = "some combination of the outcomes would be known almost exactly: give noise_cov, or variances alone"
+        advice = (
+            "some combination of the outcomes would be known almost exactly: give " + NOISE_COV + ", or variances alone"
+        )
         yield Finding("problem", "noise", message, advice)
     if notes.noise_source is not NoiseSource.KNOWN:
         estimated = notes.noise_source is NoiseSource.ESTIMATED
@@ -347,13 +339,13 @@ def noise_findings(record: Record, notes: Notes) -> Iterator[Finding]:
         scatter = f"{misfit.scatter:.2f} times the noise's standard deviation"
         if misfit.words:
             message = f"the residuals of {misfit.outcome} are not noise: {'; '.join(misfit.words)}"
-            advice = "noise_cov may be too small, or the bias prior too smooth"
+            advice = NOISE_COV + " may be too small, or the bias prior too smooth"
             if projected:
-                advice = f'the bias was learnt given the best fit alone: take the joint projection, "gp"; else {advice}'
+                advice = "the bias was learnt given the best fit alone: take " + JOINT + "; else " + advice
             yield Finding("problem", "noise", f"{message} ({rate})", advice)
         elif misfit.too_small:
             message = f"the scatter of {misfit.outcome} around model + bias is {scatter} only ({rate})"
-            yield Finding("problem", "noise", message, "noise_cov may be too large, or the bias prior too rough")
+            yield Finding("problem", "noise", message, NOISE_COV + " may be too large, or the bias prior too rough")
         else:
             yield Finding("fine", "noise", f"the scatter of {misfit.outcome} around model + bias is {scatter}{pattern}")
     if not observed.all():

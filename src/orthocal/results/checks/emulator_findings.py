@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from ...advice import COMPARE_EMULATORS, DRAWS, EMULATOR_DRAWS, EMULATOR_ERROR, KNOWS_ITS_ERROR, NEXT_RUNS
 from ...arrays import Array, IntArray
 from ...emulators.components import ComponentEmulator
 from ...emulators.error_reduction import runs_to_halve
 from ...errors import InputError
-from ...findings import Finding, Level
+from ...findings import Finding
 from ...methods import Draws, Method
 from ...methods.base import ListedMethod
+from ...problem.common_findings import emulator_error, outside_x
 from ...problem.problem import Problem
 from ...problem.simulator.emulator import emulator_with_draws
 from ..record import Record
@@ -42,14 +44,10 @@ def emulator_share(theta: Array, numbers: IntArray) -> Array:
     return np.asarray(np.divide(own, whole, out=np.zeros_like(own), where=whole > 0))
 
 
-#: an emulator's own sd in noise sds that is worth a word, and a problem
-ERROR_LIMITS = 0.3, 1.0
 #: the emulator's share of a parameter's variance that is worth a word, and a problem: the field data hardly count then
 SHARE_LIMITS = 0.1, 0.8
 #: share of the draws without runs nearby that is a problem
 OUTSIDE_LIMIT = 0.2
-#: the same of the rows, or of the domain, without points of the runs nearby: worth a word, and a problem
-X_LIMITS = 0.02, 0.1
 
 
 def emulator_findings(record: Record, notes: Notes) -> Iterator[Finding]:
@@ -65,28 +63,27 @@ def emulator_findings(record: Record, notes: Notes) -> Iterator[Finding]:
             f"{share:.1%} of the draws of theta have no runs nearby (outside of the runs' box, in a gap of it, or far "
             "from all runs): it extrapolates there"
         )
-        advice = "add runs there (oc.next_runs), or restrict the priors to where runs are"
+        advice = "add runs there " + NEXT_RUNS + ", or restrict the priors to where runs are"
         yield Finding("note" if share < OUTSIDE_LIMIT else "problem", "emulator", message, advice)
-    yield from _over_x(notes)
+    if notes.outside_runs_x is not None:
+        yield outside_x(*notes.outside_runs_x)
     if notes.emulator_draws:
         yield from _propagated(record, notes)
         return
     if notes.emulator_sd is None:
         message = "it does not know its own error, and neither do the posterior and these checks"
-        advice = 'see its error at held-out runs (oc.compare_emulators), or take emulator "gp", which knows its own'
+        advice = "see its error at held-out runs (" + COMPARE_EMULATORS + "), or take " + KNOWS_ITS_ERROR
         yield Finding("note", "emulator", message, advice)
         return
     message = f"its own standard deviation at the draws is {notes.emulator_sd:.2g} of the noise's"
-    if notes.emulator_sd < ERROR_LIMITS[0] or notes.emulator_counted:
-        counted = ", which the noise includes" if notes.emulator_counted else ""
-        yield Finding("fine", "emulator", f"{message}{counted}")
-    else:
-        advice = (
-            "the posterior does not know of it: take the joint projection, which has it from the emulator's draws "
-            "(emulator_draws), add runs (oc.next_runs), or take emulator_error=True"
-        )
-        level: Level = "note" if notes.emulator_sd < ERROR_LIMITS[1] else "problem"
-        yield Finding(level, "emulator", message, advice)
+    if notes.emulator_counted:
+        yield Finding("fine", "emulator", f"{message}, which the noise includes")
+        return
+    advice = (
+        "the posterior does not know of it: take the joint projection, which has it from the emulator's draws "
+        "(" + EMULATOR_DRAWS + "), add runs " + NEXT_RUNS + ", or take " + EMULATOR_ERROR
+    )
+    yield emulator_error(notes.emulator_sd, message, advice)
 
 
 def _propagated(record: Record, notes: Notes) -> Iterator[Finding]:
@@ -94,7 +91,7 @@ def _propagated(record: Record, notes: Notes) -> Iterator[Finding]:
     whose, share = _share(record)
     if not np.isfinite(share).all():
         message = f"{notes.emulator_draws} of its draws stood for the simulator: too few draws of theta tell its part"
-        yield Finding("note", "emulator", message, "take more draws")
+        yield Finding("note", "emulator", message, "take more " + DRAWS)
         return
     each = ", ".join(f"{one:.0%} of {name}'s" for name, one in zip(record.parameter_names, share, strict=True))
     message = f"{whose.format(notes.emulator_draws)}, is part of the variance: {each}"
@@ -115,7 +112,7 @@ def _propagated(record: Record, notes: Notes) -> Iterator[Finding]:
         message += f"; {notes.runs_to_halve} more {runs} it is best, would halve it"
     elif notes.runs_to_halve == 0:
         message += "; it would take many more runs to halve it"
-    advice = "add runs (oc.next_runs) and fit the emulator again"
+    advice = "add runs " + NEXT_RUNS + " and fit the emulator again"
     yield Finding("note" if most < SHARE_LIMITS[1] else "problem", "emulator", message, advice)
 
 
@@ -129,19 +126,6 @@ def _share(record: Record) -> tuple[str, Array]:
         return own, np.minimum(1.0, np.divide(moved, var, out=np.zeros_like(var), where=var > 0))
     whose = "the uncertainty of all experiments' emulators, from {} draws of each" if of_several else own
     return whose, emulator_share(theta, record.values("projection", "emulator_number").ravel().astype(np.intp))
-
-
-def _over_x(notes: Notes) -> Iterator[Finding]:
-    if notes.outside_runs_x is None or max(notes.outside_runs_x) < X_LIMITS[0]:
-        return
-    rows, domain = notes.outside_runs_x
-    message = (
-        f"its runs have no points x near {rows:.0%} of the rows of the data, and {domain:.0%} of the domain: it "
-        "extrapolates over x there"
-    )
-    advice = "run the simulator at points x that cover data and domain, or give the domain that the runs cover"
-    level: Level = "note" if max(rows, domain) < X_LIMITS[1] else "problem"
-    yield Finding(level, "emulator", message, advice)
 
 
 # What a calibration knows about an emulator in the simulator's place: how its draws are taken, and what is noted.
@@ -170,12 +154,12 @@ def asked_draws(problem: Problem, method: Method, asked: int | None) -> int:
     if not possible:
         raise InputError(
             f"emulator_draws={asked}: draws of an emulator go with the joint projection, gp for instance; for other "
-            "methods give the problem emulator_error=True"
+            "methods give the problem " + EMULATOR_ERROR
         )
     if problem.emulator_error:
         raise InputError(
-            f"emulator_draws={asked} and the problem's emulator_error=True would count its error twice: leave "
-            "emulator_error out"
+            f"emulator_draws={asked} and the problem's " + EMULATOR_ERROR + " would count its error twice: leave "
+            "one of them out"
         )
     return int(asked)
 

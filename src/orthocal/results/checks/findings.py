@@ -9,9 +9,11 @@ from functools import partial
 import numpy as np
 from scipy.stats import norm
 
+from ...advice import DRAWS, JOINT, RUN_LONGER, WARMUP, Y_ERR, Advice, named_transform
 from ...arrays import Array
 from ...bias.base import SAMPLERS
 from ...findings import Finding, Level
+from ...problem.common_findings import rows_depend
 from ...problem.simulator.simulator import GradientKind
 from ...projection import ProjectionKind
 from ..predict.outputs import output_findings
@@ -75,13 +77,13 @@ def _advice(name: str, values: Array, beyond: list[str]) -> str:
     condition = f"if {name} cannot be so, "
     if "above 1" in beyond:
         if values.min() > 0 and values.max() < 1:
-            return f'{condition}give transform="logit"'
+            return condition + "give " + named_transform("logit")
         return (
             f"{condition}no normal noise fits it: take shares of groups, moved inwards, (k + 0.5) / (m + 1) for k of "
-            'm, and transform="logit"'
+            "m, and " + named_transform("logit")
         )
-    words = '"log" or "sqrt"' if values.min() > 0 else '"sqrt"'
-    return f"{condition}give transform={words}, or y_err that is smaller where it is small"
+    roots = named_transform("log", "sqrt") if values.min() > 0 else named_transform("sqrt")
+    return condition + "give " + roots + ", or " + Y_ERR + " that is smaller where it is small"
 
 
 def errors_in_x(record: Record, notes: Notes) -> Iterator[Finding]:
@@ -146,9 +148,6 @@ def _named(inputs: tuple[str, ...], found: re.Match[str]) -> str:
 
 # What is to be known about the simulator, or the emulator in its place: its work, its runs, its gradient.
 
-#: what the values at some rows may change by where others are left out, in noise sds: a note, a problem
-ROW_LIMITS = 0.01, 0.1
-
 
 def simulator_work(record: Record, notes: Notes) -> Iterator[Finding]:
     """How often it was called, how long that took, and how often it failed."""
@@ -164,16 +163,7 @@ def simulator_work(record: Record, notes: Notes) -> Iterator[Finding]:
         first = "" if notes.simulator_failure is None else f"; the first: {notes.simulator_failure}"
         message = f"{notes.simulator_failures} calls ({share:.1%}) failed, and their theta count as impossible{first}"
         yield Finding("note", "simulator", message, "restrict the priors to where it works")
-    if notes.row_error is not None and notes.row_error > ROW_LIMITS[0]:
-        by = f"change by up to {notes.row_error:.2g} noise standard deviations"
-        message = (
-            f"its values {by if np.isfinite(notes.row_error) else 'fail'} where half of the rows are asked for alone"
-        )
-        advice = (
-            "it must be a function of x and theta, row by row, without randomness: solve an equation in time from its "
-            "own start, with its own steps, and return what x asks for"
-        )
-        yield Finding("problem" if notes.row_error > ROW_LIMITS[1] else "note", "simulator", message, advice)
+    yield from rows_depend(notes.row_error)
 
 
 def gradient_error(record: Record, notes: Notes) -> Iterator[Finding]:
@@ -191,7 +181,10 @@ def gradient_error(record: Record, notes: Notes) -> Iterator[Finding]:
     if error < 1e-3:
         yield Finding("fine", "gradient", message)
     elif differences:
-        advice = "the simulator's output is rounded or noisy: give a longer step, oc.Simulator(f, step=1e-3)"
+        advice = "the simulator's output is rounded or noisy: " + Advice(
+            "give a longer step, oc.Simulator(f, step=1e-3)",
+            "let it return more digits, or give gradient in [simulator]",
+        )
         yield Finding("problem", "gradient", message, advice)
     else:
         yield Finding("problem", "gradient", message, "check the gradient: the projection depends on it")
@@ -233,7 +226,7 @@ def allowed(record: Record, notes: Notes) -> Iterator[Finding]:
             "constraint",
             "the best fit lies on the edge of what it allows, where the loss need not be stationary"
             + (" and orthogonality has no meaning" if projected else ""),
-            'take the joint projection, "gp", or check that the constraint is meant' if projected else "",
+            "take " + JOINT + ", or check that the constraint is meant" if projected else "",
         )
     if notes.impossible > 0:
         excluded = (
@@ -248,7 +241,7 @@ def allowed(record: Record, notes: Notes) -> Iterator[Finding]:
             f"{notes.impossible:.1%} of the draws of the real process are closest to the simulator where {excluded}; "
             f"they were left out, and the others are worth {left:.0f} draws"
         )
-        advice = "" if level == "note" else "take more draws; the data contradict what is allowed"
+        advice = "" if level == "note" else "take more " + DRAWS + "; the data contradict what is allowed"
         if unasked:
             advice = "mend the simulator there, or say by a constraint that such theta are impossible"
         yield Finding(level, "impossible theta", message, advice)
@@ -273,7 +266,10 @@ def mixing(record: Record, notes: Notes) -> Iterator[Finding]:
             "mixing",
             f"chains that never moved: {', '.join(each)}",
             "their draws say nothing: where every draw is on a bound of the prior, widen it or fix the parameter; else "
-            "take another kernel, oc.kernels.Slice() for instance, or more warmup",
+            "take another kernel, "
+            + Advice("oc.kernels.Slice()", 'kernel = "slice" in [method]')
+            + " for instance, or more "
+            + WARMUP,
         )
     rhat = float(table["r_hat"].max(skipna=False))
     size = float(table[["ess_bulk", "ess_tail"]].min(skipna=False).min(skipna=False))
@@ -281,7 +277,7 @@ def mixing(record: Record, notes: Notes) -> Iterator[Finding]:
     if rhat < RHAT_LIMIT and size > ESS_LIMIT:
         yield Finding("fine", "mixing", message)
     else:
-        yield Finding("problem", "mixing", message, "run longer: more draws, and more warmup if R-hat is above 1.01")
+        yield Finding("problem", "mixing", message, RUN_LONGER + " if R-hat is above 1.01")
 
 
 def kept_draws(record: Record, notes: Notes) -> Iterator[Finding]:

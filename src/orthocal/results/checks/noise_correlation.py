@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...advice import Advice
 from ...arrays import Array, IntArray, unique_rows
 from ...errors import OrthocalError
 from ...findings import Finding
@@ -221,17 +222,20 @@ def correlated(record: Record, notes: Notes) -> Iterator[Finding]:
         )
         column = "np.arange(n)" if one.line == IN_ORDER else f'"{one.line}"'
         length, share, sd = (f"{value:.3g}" for value in (one.length, one.share, one.sd))
-        noise = f"noise_cov=oc.CorrelatedNoise({column}, length={length}, share={share}, sd={sd})"
+        noise = Advice(
+            f"noise_cov=oc.CorrelatedNoise({column}, length={length}, share={share}, sd={sd})",
+            f'kind = "ar1", column = {column}, length = {length}, share = {share} and sd = {sd} in [noise]',
+        )
         if one.replicated:
             message = f"series of {one.outcome} at the same x differ by errors that are {how} ({rate}); {sds}"
-            advice = f"give {noise}"
+            advice = "give " + noise
         else:
             message = (
                 f"what the simulator and a smooth bias leave of {one.outcome} is {how} ({rate}). Errors that go so "
                 "together, and a bias that is so rough, cannot be told apart by one series. If they are errors, " + sds
             )
             advice = (
-                f"if they are errors, give {noise}, or measure the series again and name the series in groups; "
+                "if they are errors, give " + noise + ", or measure the series again and name the series in groups; "
                 "if the real process is so rough, this is its bias"
             )
         yield Finding("problem" if large else "note", "correlated errors", message, advice)

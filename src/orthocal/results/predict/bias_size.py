@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pandas as pd
 
+from ...advice import NODES
 from ...arrays import Array
 from ...bias.large_gp import MOVE_LIMITS
 from ...errors import InputError
@@ -56,5 +57,5 @@ def bias_integrals(record: Record, notes: Notes) -> Iterator[Finding]:
         moved = notes.bias_nodes_moved
         message = f"integrals of the bias with {notes.bias_nodes} nodes: half of them would move theta by {moved:.2g}"
         level: Level = "fine" if moved <= MOVE_LIMITS[0] else "note" if moved <= MOVE_LIMITS[1] else "problem"
-        advice = "" if level == "fine" else "take more nodes: oc.Box(lower, upper, nodes=...)"
+        advice = "" if level == "fine" else "take more " + NODES
         yield Finding(level, "quadrature", f"{message} posterior sds", advice)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from ...advice import JOINT
 from ...arrays import Array, BoolArray
 from ...errors import InputError
 from ...methods.base import KINDS
@@ -41,8 +42,7 @@ def require_likelihood(record: Record) -> None:
     if not has_likelihood(record):
         raise InputError(
             "the paper's algorithm has no likelihood of its draws: theta and the bias are drawn in turns that have no "
-            'joint density, so leave-one-out has no meaning for them; take the joint projection, method="gp" for '
-            "instance, or oc.compare(..., folds=10)"
+            "joint density, so leave-one-out has no meaning for them; take " + JOINT + ", or oc.compare(..., folds=10)"
         )
 
 

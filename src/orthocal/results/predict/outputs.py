@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
+from ...advice import NOISE_COV
 from ...arrays import Array
 from ...findings import Finding, Level
 from ...pages.tables import with_error
@@ -93,7 +94,7 @@ def _told_apart(record: Record, seen: Array) -> Iterator[Finding]:
         )
         if least <= FEW_REPLICATES[0]:
             level: Level = "problem" if least <= FEW_REPLICATES[1] else "note"
-            yield Finding(level, "noise", message, "intervals are too narrow: give noise_cov, or more rows")
+            yield Finding(level, "noise", message, "intervals are too narrow: give " + NOISE_COV + ", or more rows")
     single = int((seen == 1).sum())
     if single:
         message = f"{single} outputs have one observation, which cannot tell noise from bias: the noise that was given"
