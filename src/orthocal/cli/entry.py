@@ -13,7 +13,7 @@ from types import FrameType
 
 from ..advice import Advice, in_files
 from ..errors import OrthocalError, OrthocalWarning
-from .documents import ENDED, lasting_streams
+from .streams import ENDED, lasting_streams
 
 #: what shells expect of a program that Ctrl-C has ended
 INTERRUPTED = 130

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import ConfigError, FileError
-from .documents import ENDED, fit_document, give, say
+from .documents import fit_document, give, say
+from .streams import ENDED
 
 if TYPE_CHECKING:
     import pandas as pd
