@@ -8,7 +8,7 @@ import orthocal as oc
 from helpers import generators
 from orthocal.methods.base import Plan
 from orthocal.methods.bias_samplers import fitted_bias
-from orthocal.methods.projected import _functional, _Run
+from orthocal.methods.projected import _functional, _ProjectedRun
 from orthocal.methods.sampled_noise import NoiseSampler
 
 FACTORS = np.array([[[4.0, 0.0], [0.0, 4.0]], [[0.5, 0.3], [0.3, 2.0]]])
@@ -29,7 +29,7 @@ def run():
     problem = oc.Problem(x, y, line, priors, oc.Box(0, 1, nodes=10), noise_cov="sample")
     method = oc.methods.Projected(oc.bias.GP(nu=1.5, sd=0.5, lengthscale=0.3))
     bias = fitted_bias(method.bias, problem, problem.rule.nodes)
-    own = _Run(method, problem, Plan(1, 0, generators(2)), bias, _functional(problem))
+    own = _ProjectedRun(method, problem, Plan(1, 0, generators(2)), bias, _functional(problem))
     own._noise_precision = np.linalg.inv(FACTORS)
     return own, problem
 

@@ -1,4 +1,4 @@
-"""Gu and Wang's example whose L2 loss has two minima."""
+"""Gu and Wang's example whose L2 loss has two minima; it stands alone because every example is a file."""
 
 from __future__ import annotations
 

@@ -121,11 +121,11 @@ class Projected(ListedMethod):
         bias = fitted_bias(self.bias, problem, problem.rule.nodes if functional else np.empty((0, problem.data.d)))
         if functional:
             bias, integrals = with_integrals(self.bias, problem, bias)
-            return _Run(self, problem, plan, bias, _functional(problem), integrals=integrals).draws()
+            return _ProjectedRun(self, problem, plan, bias, _functional(problem), integrals=integrals).draws()
         residual = problem.whiten(problem.complete_y - problem.fit)
         covariance = bias_covariance(bias, residual, plan.rngs)
         projection = finite_projection(problem.gradient_at_data, problem.volumes, problem.metric, covariance.factor)
-        return _Run(self, problem, plan, bias, projection, covariance).draws()
+        return _ProjectedRun(self, problem, plan, bias, projection, covariance).draws()
 
     @property
     def merges(self) -> bool:
@@ -190,7 +190,7 @@ class _Kept(NamedTuple):
     centre: Array
 
 
-class _Run(Changing):
+class _ProjectedRun(Changing):
     """One run of the sampler, all chains at a time."""
 
     changing = ("_bias_state", "_noise_precision", "_correlated", "_tuning", "_state", "_centre", "_bias.traces")

@@ -1,4 +1,7 @@
-"""What all checks share."""
+"""What all checks share: an error that says which clause of a contract is not kept.
+
+It stands alone because every family of checks raises it.
+"""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def check_bias_prior(prior: BiasPrior, n: int = 25, d: int = 2, sweeps: int = 40
     nodes = np.vstack([rng.random((4, d)), x[:3]])
     residual = 3 * np.sin(6 * x[:, 0]) + rng.standard_normal(n)
     setting = Setting(x, nodes, np.ones(d), np.ones(n), residual, np.ones((n, 1)), 1.0)
-    check = _Check(prior, setting, sweeps, seed)
+    check = _BiasCheck(prior, setting, sweeps, seed)
     clauses = (
         check.shapes,
         check.joint_consistency,
@@ -68,7 +68,7 @@ def check_bias_prior(prior: BiasPrior, n: int = 25, d: int = 2, sweeps: int = 40
     return [clause.__name__.replace("_", " ") for clause in clauses]
 
 
-class _Check:
+class _BiasCheck:
     def __init__(self, prior: BiasPrior, setting: Setting, sweeps: int, seed: int) -> None:
         self._prior, self._setting, self._sweeps, self._seed = prior, setting, sweeps, seed
         self._sampler = prior.prepare(setting)

@@ -58,7 +58,7 @@ def check_emulator(emulator: Given, runs: int = 32, seed: int = 0) -> list[str]:
     >>> check_emulator(oc.emulators.GP(nu=2.5), runs=16)[:3]
     ['it is an emulator', 'shapes', 'arguments stay as they are']
     """
-    check = _Check(emulator, runs, seed)
+    check = _EmulatorCheck(emulator, runs, seed)
     clauses = (
         check.it_is_an_emulator,
         check.shapes,
@@ -87,7 +87,7 @@ def simulate(x: Array, theta: Array) -> Array:
     return np.stack([100 + 20 * (wave * a + b) + 5 * a * b, 1e-3 * (b * x[:, 0] + a + 0.5 * a**2)], axis=1)
 
 
-class _Check:
+class _EmulatorCheck:
     def __init__(self, emulator: Given, runs: int, seed: int) -> None:
         self._given = emulator
         rng = np.random.default_rng(seed)

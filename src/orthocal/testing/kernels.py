@@ -48,7 +48,7 @@ def check_kernel(kernel: Kernel, chains: int = 200, steps: int = 4, seed: int = 
     >>> check_kernel(oc.kernels.Laplace(), chains=100)[:3]
     ['shapes', 'inputs are left alone', 'determinism']
     """
-    check = _Check(kernel, chains, steps, seed)
+    check = _KernelCheck(kernel, chains, steps, seed)
     clauses = (
         check.shapes,
         check.inputs_are_left_alone,
@@ -101,7 +101,7 @@ class _Linear:
         )
 
 
-class _Check:
+class _KernelCheck:
     def __init__(self, kernel: Kernel, chains: int, steps: int, seed: int) -> None:
         self._kernel, self._chains, self._steps, self._seed = kernel, chains, steps, seed
         self._rng = np.random.default_rng([seed, 0])

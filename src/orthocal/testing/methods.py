@@ -51,7 +51,7 @@ def check_method(method: Method, draws: int = 10, warmup: int = 25, seed: int = 
     >>> check_method(oc.methods.NoBias())[:3]
     ['shapes', 'the model is the simulator at theta', 'inputs are left alone']
     """
-    check = _Check(method, draws, warmup, seed)
+    check = _MethodCheck(method, draws, warmup, seed)
     clauses = (
         check.shapes,
         check.the_model_is_the_simulator_at_theta,
@@ -68,7 +68,7 @@ def check_method(method: Method, draws: int = 10, warmup: int = 25, seed: int = 
     return [clause.__name__.replace("_", " ") for clause in clauses]
 
 
-class _Check:
+class _MethodCheck:
     def __init__(self, method: Method, draws: int, warmup: int, seed: int) -> None:
         self._method, self._draws, self._warmup, self._seed = method, draws, warmup, seed
         self._problems = [_one_outcome()]

@@ -20,7 +20,7 @@ from ...errors import NonFiniteError
 from ...losses import Loss, OwnLoss, Squared
 from ...problem.problem import Problem
 from .expansion import Expansion, expanded, with_room
-from .objective import Distance, Held, Holding, Objective, Slopes, domain_squares, objective
+from .objective import Distance, Held, Holding, LossDerivatives, Objective, domain_squares, objective
 
 #: rounds of calls before a draw is taken as it is
 MOST_ROUNDS = 12
@@ -104,7 +104,7 @@ def closest(
     distance = Distance(problem, loss, typical=float(np.linalg.norm(square)))
     x = problem.data.x if at_data else problem.data.x[:0]
     origin = _origin(problem, mean, spread, distance, x, None if held is None else held.middle)
-    found = _Search(problem, real, spread, distance, origin, x, held).run()
+    found = _ClosestSearch(problem, real, spread, distance, origin, x, held).run()
     return found._replace(elsewhere=_elsewhere(problem, real, spread, distance, found.loss, x))
 
 
@@ -115,7 +115,7 @@ def _origin(
     start = problem.theta_tilde
     for _ in range(MOST_ORIGINS):
         try:
-            found = _Search(problem, mean, spread, distance, start, x, held).run().theta[0]
+            found = _ClosestSearch(problem, mean, spread, distance, start, x, held).run().theta[0]
         except NonFiniteError:
             # beside it the simulator fails
             return problem.theta_tilde
@@ -131,11 +131,11 @@ def _elsewhere(problem: Problem, real: Array, spread: Array, distance: Distance,
     better = np.zeros(len(real), dtype=bool)
     for other in problem.minima[1 : 1 + OTHER_MINIMA]:
         with suppress(NonFiniteError):
-            better |= _Search(problem, real, spread, distance, other.theta, x).closer_than((1 - CLOSER) * loss)
+            better |= _ClosestSearch(problem, real, spread, distance, other.theta, x).closer_than((1 - CLOSER) * loss)
     return better
 
 
-class _Search:
+class _ClosestSearch:
     def __init__(
         self,
         problem: Problem,
@@ -264,7 +264,7 @@ class _Search:
             if worse.any():
                 # where the loss is not convex a step to a bound may lead uphill; each parameter by itself never does
                 curvature = np.abs(np.einsum("sii->si", slopes.hessian[worse])) + 1e-300
-                part = Slopes(*(values[worse] for values in slopes))
+                part = LossDerivatives(*(values[worse] for values in slopes))
                 trial[worse], worse[worse] = self._along(
                     here[worse], -part.gradient / curvature, part, loss_at, moving[worse]
                 )
@@ -276,7 +276,7 @@ class _Search:
         return d
 
     def _along(
-        self, d: Array, step: Array, slopes: Slopes, loss_at: Objective, rows: IntArray
+        self, d: Array, step: Array, slopes: LossDerivatives, loss_at: Objective, rows: IntArray
     ) -> tuple[Array, BoolArray]:
         """Where steps lead, halved until the loss falls, and for which draws it never does."""
         size = np.ones(len(d))

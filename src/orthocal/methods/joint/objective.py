@@ -114,7 +114,7 @@ class Held(NamedTuple):
         return self._replace(theta=self.theta.mean(axis=0, keepdims=True))
 
 
-class Slopes(NamedTuple):
+class LossDerivatives(NamedTuple):
     """Loss (s,), half its gradient (s, p) and half its Hessian (s, p, p)."""
 
     loss: Array
@@ -128,7 +128,7 @@ class Objective(Protocol):
     def loss(self, d: Array, rows: IntArray) -> Array:
         """(r,)."""
 
-    def slopes(self, d: Array, rows: IntArray) -> Slopes:
+    def slopes(self, d: Array, rows: IntArray) -> LossDerivatives:
         """The loss with its derivatives."""
 
 
@@ -149,10 +149,10 @@ class Holding:
     def loss(self, d: Array, rows: IntArray) -> Array:
         return np.asarray(self.free.loss(d, rows) + np.sum(self._away(d, rows) ** 2, axis=1))
 
-    def slopes(self, d: Array, rows: IntArray) -> Slopes:
+    def slopes(self, d: Array, rows: IntArray) -> LossDerivatives:
         found, away = self.free.slopes(d, rows), self._away(d, rows)
         loss, hessian = found.loss + np.sum(away**2, axis=1), found.hessian + self._rows.T @ self._rows
-        return Slopes(loss, found.gradient + away @ self._rows, hessian)
+        return LossDerivatives(loss, found.gradient + away @ self._rows, hessian)
 
     def _away(self, d: Array, rows: IntArray) -> Array:
         return np.asarray(d @ self._rows.T - self._places[rows])
@@ -173,13 +173,13 @@ class _Squared:
         product = np.sum(features * (2 * self._pull[rows] - features @ self._gram), axis=1)
         return np.asarray(np.maximum(self._square[rows] - product, 0.0))
 
-    def slopes(self, d: Array, rows: IntArray) -> Slopes:
+    def slopes(self, d: Array, rows: IntArray) -> LossDerivatives:
         features, jacobian = self._expansion.features(d), self._expansion.jacobian(d)
         left = self._pull[rows] - features @ self._gram
         downhill = np.einsum("srp,sr->sp", jacobian, left)
         hessian = jacobian.swapaxes(1, 2) @ (self._gram @ jacobian)
         hessian -= self._expansion.curvature(left)
-        return Slopes(self.loss(d, rows), -downhill, hessian)
+        return LossDerivatives(self.loss(d, rows), -downhill, hessian)
 
 
 class _OfSlopes:
@@ -191,7 +191,7 @@ class _OfSlopes:
     def loss(self, d: Array, rows: IntArray) -> Array:
         return self._distance.loss(self._target[rows] - self._expansion.at(d))
 
-    def slopes(self, d: Array, rows: IntArray) -> Slopes:
+    def slopes(self, d: Array, rows: IntArray) -> LossDerivatives:
         left = self._target[rows] - self._expansion.at(d)
         # df/dd, (s, k, p)
         tangent = np.tensordot(self._expansion.jacobian(d), self._expansion.basis, axes=(1, 1)).swapaxes(1, 2)
@@ -203,13 +203,13 @@ class _OfSlopes:
             cells = (*pull.bend.shape, -1)
             bent = np.einsum("smqi,smq->smi", tangent.reshape(*cells, d.shape[1]), left.reshape(cells))
             hessian += bent.swapaxes(1, 2) @ (pull.bend[:, :, None] * bent)
-        return Slopes(pull.loss, -downhill, hessian)
+        return LossDerivatives(pull.loss, -downhill, hessian)
 
 
 class _OfValues(_OfSlopes):
     """A loss of which only values can be had: derivatives by differences."""
 
-    def slopes(self, d: Array, rows: IntArray) -> Slopes:
+    def slopes(self, d: Array, rows: IntArray) -> LossDerivatives:
         p, h = d.shape[1], LOSS_STEP
 
         def at(move: Array) -> Array:
@@ -223,4 +223,4 @@ class _OfValues(_OfSlopes):
             for j in range(i):
                 both = at(units[i] + units[j]) - up[:, i] - up[:, j] + here
                 hessian[:, i, j] = hessian[:, j, i] = both / h**2
-        return Slopes(here, (up - down) / (4 * h), hessian / 2)
+        return LossDerivatives(here, (up - down) / (4 * h), hessian / 2)

@@ -63,7 +63,7 @@ class Unsaid(NamedTuple):
     cov: Array
 
 
-class Part(NamedTuple):
+class FunctionsPart(NamedTuple):
     """One outcome's functions: sums over the data in white coefficients, and the sampler whose records they become.
 
     ``recorded`` takes white coefficients (s, M) to these; ``at`` gives the functions (m, M) at x (m, d), and
@@ -95,7 +95,7 @@ class Making:
         """Where the bias is integrated at first, and always what inducing points leave out of it."""
         return bias_nodes(self.problem, NODES[min(self.problem.data.d, 3)][0])
 
-    def first(self, scales: list[Scales]) -> list[Part]:
+    def first(self, scales: list[Scales]) -> list[FunctionsPart]:
         """Hyperparameters by the likelihood of all data where a grid has it; they may ask for more than a grid."""
         if self.prior.sd is None or self.prior.lengthscale is None:
             parts = self._made(scales, 0, [self._grid_will_do(k, own) for k, own in enumerate(scales)])
@@ -105,10 +105,10 @@ class Making:
             scales = found
         return self.parts(scales, 0)
 
-    def parts(self, scales: list[Scales], level: int) -> list[Part]:
+    def parts(self, scales: list[Scales], level: int) -> list[FunctionsPart]:
         return self._made(scales, level, self._on_a_grid(scales))
 
-    def _made(self, scales: list[Scales], level: int, on_a_grid: list[bool]) -> list[Part]:
+    def _made(self, scales: list[Scales], level: int, on_a_grid: list[bool]) -> list[FunctionsPart]:
         makers = [_grid_part if one else _inducing_part for one in on_a_grid]
         return [make(self, k, own, level) for k, (make, own) in enumerate(zip(makers, scales, strict=True))]
 
@@ -157,7 +157,7 @@ def most_inducing(n: int) -> int:
     return min(max(LEAST_LIMIT, int(np.sqrt(MOST_WORK / n))), MOST_INDUCING)
 
 
-def _grid_part(making: Making, k: int, scales: Scales, level: int) -> Part:
+def _grid_part(making: Making, k: int, scales: Scales, level: int) -> FunctionsPart:
     """Values on a grid; finer ones take the scales as they are."""
     prior, setting = making.prior, making.settings[k]
     grid = making.grid(k, scales, level, making.most if level else making.most / 2)
@@ -170,7 +170,7 @@ def _grid_part(making: Making, k: int, scales: Scales, level: int) -> Part:
 
     own = scales if level else refined(prior, scales, lambda one: _deviance(white(one)[0]), LEAST_A_LENGTH * grid.step)
     sums, root = white(own)
-    return Part(
+    return FunctionsPart(
         sums,
         GridGP(prior.nu, own, setting.unit, grid),
         lambda coefficients: coefficients @ root.T,
@@ -178,7 +178,7 @@ def _grid_part(making: Making, k: int, scales: Scales, level: int) -> Part:
     )
 
 
-def _inducing_part(making: Making, k: int, scales: Scales, level: int) -> Part:
+def _inducing_part(making: Making, k: int, scales: Scales, level: int) -> FunctionsPart:
     """Values at inducing points; of every level all are among those of the next."""
     prior, setting, most = making.prior, making.settings[k], making.most_inducing
     if setting.x.shape[1] <= MOST_GRID_INPUTS:
@@ -193,7 +193,7 @@ def _inducing_part(making: Making, k: int, scales: Scales, level: int) -> Part:
     sums, cov = sampler.process.sums(setting.x, 1 / setting.noise_var, columns, nodes, functional)
     data, rho = slice(p + 1), slice(p + 1, None)
     unsaid = Unsaid(sums.own[rho, 0], sums.own[rho, 1 : p + 1], sums.mixed[:, rho].T, cov - sums.own[rho, rho])
-    return Part(
+    return FunctionsPart(
         Sums(sums.functions, sums.mixed[:, data], sums.own[data, data]),
         sampler,
         lambda coefficients: coefficients,
@@ -273,7 +273,7 @@ class Design(NamedTuple):
         The precision without priors, (p + R, p + R), what the data say, (p + R,), and z'P z.
     """
 
-    parts: list[Part]
+    parts: list[FunctionsPart]
     nodes: BiasNodes
     at_nodes: Array
     unit: Array
@@ -323,7 +323,7 @@ def function_draws(
     return _drawn(problem, plan, linear, design)
 
 
-def _design(linear: Linear, parts: list[Part], nodes: BiasNodes) -> Design:
+def _design(linear: Linear, parts: list[FunctionsPart], nodes: BiasNodes) -> Design:
     unit = linear.unit
     at_nodes = _at_nodes(parts, nodes)
     M = at_nodes.shape[2]
@@ -359,7 +359,7 @@ def _design(linear: Linear, parts: list[Part], nodes: BiasNodes) -> Design:
     return Design(parts, nodes, at_nodes, unit, taken, (data, pull, zz), lower, mean)
 
 
-def _at_nodes(parts: list[Part], nodes: BiasNodes) -> Array:
+def _at_nodes(parts: list[FunctionsPart], nodes: BiasNodes) -> Array:
     """The functions at the problem's nodes, (m, q, R): each outcome has its own."""
     columns = [nodes.down(part.at(nodes.nodes).T[:, :, None])[:, :, 0].T for part in parts]
     q = len(parts)
@@ -371,7 +371,7 @@ def _at_nodes(parts: list[Part], nodes: BiasNodes) -> Array:
     return whole
 
 
-def _unsaid(parts: list[Part], unit: Array, squares: Array, taken: Array) -> tuple[Array, Array]:
+def _unsaid(parts: list[FunctionsPart], unit: Array, squares: Array, taken: Array) -> tuple[Array, Array]:
     """E (p, p + R) and v (p,): E (u, w, rho) ~ N(v, I) is what is known of rho, beta = u - lambda(Phi) w - rho put in.
 
     ``squares`` (p,) are those of the gradients over the data, ``taken`` (p, M) is lambda(Phi).

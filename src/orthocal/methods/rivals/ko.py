@@ -34,10 +34,10 @@ from .marginal import DrawnBias, Marginal, gaussian_bias, sample
 def sample_with_hyperparameters(problem: Problem, plan: Plan, prior: GP, kernel: Kernel) -> Draws:
     """Draws of theta, of the hyperparameters that ``prior`` does not give, and of the bias."""
     require_separate_outcomes(problem)
-    return _Run(problem, plan, prior, kernel).draws()
+    return _KORun(problem, plan, prior, kernel).draws()
 
 
-class _Run(Changing):
+class _KORun(Changing):
     """One run of the sampler. The theta step sees an outcome as a row, whose cells are correlated by S_k."""
 
     changing = ("_precision", "_tuning", "_state", "_walks.places", "_typical")

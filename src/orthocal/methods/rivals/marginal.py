@@ -287,11 +287,11 @@ def sample(
 ) -> Draws:
     """Draw theta from its marginal posterior and the bias given theta; ``fields`` are further ones of ``Draws``."""
     if problem.noise.source is NoiseSource.SAMPLED:
-        return _Run(problem, plan, at, bias, kernel).draws(fields)
+        return _MarginalRun(problem, plan, at, bias, kernel).draws(fields)
     return FixedNoiseRun(problem, plan, at(None), bias, kernel).draws(fields)
 
 
-class _Run(Changing):
+class _MarginalRun(Changing):
     """One run of the sampler; each chain has its own noise, and with it its own marginal posterior of theta."""
 
     changing = ("_precision", "_tuning", "_states", "_gradients.known")
