@@ -16,7 +16,7 @@ from ..advice import LENGTHSCALE, NODES
 from ..arrays import Array
 from ..errors import InputError
 from ..findings import Finding
-from ..regression.inducing import BLOCK, Grid, Inducing
+from ..regression.inducing import BLOCK, Inducing, RegularGrid
 from .base import SAMPLERS, StoredSampler
 from .gp import GP, Scales
 
@@ -150,7 +150,7 @@ class GridGP(LargeGP):
 
     kind, form = "gp on a grid", "values on a grid"
 
-    def __init__(self, nu: float, scales: Scales, unit: float, grid: Grid) -> None:
+    def __init__(self, nu: float, scales: Scales, unit: float, grid: RegularGrid) -> None:
         super().__init__(nu, scales, unit)
         self.grid = grid
 
@@ -163,7 +163,7 @@ class GridGP(LargeGP):
     @classmethod
     def restore(cls, settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> GridGP:
         lower, step, counts = settings["grid"]
-        grid = Grid(np.asarray(lower), np.asarray(step), np.asarray(counts, dtype=np.intp))
+        grid = RegularGrid(np.asarray(lower), np.asarray(step), np.asarray(counts, dtype=np.intp))
         return cls(*cls._stored(settings), grid)
 
 

@@ -22,7 +22,7 @@ from .outputs import (
     Draws,
     Method,
     Out,
-    Outputs,
+    OutputFolder,
     ProblemFileName,
     Seed,
     Settings,
@@ -72,7 +72,7 @@ def demo(
     posterior.record.data.attrs["problem_file"] = "problem.toml"
     folder = made_folder(out)
     write_demo_files(problem, folder)
-    outputs = Outputs(folder)
+    outputs = OutputFolder(folder)
     show_fit(posterior, write_fit(posterior, outputs, "fit"))
     outputs.conclude()
     say(f"\nThe best theta in truth is {MODEL1.theta_star[0]:.4f}. Files to start from: {folder / 'problem.toml'}")

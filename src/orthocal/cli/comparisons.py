@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..comparison.comparison import Comparison
     from ..config.experiments_file import ExperimentsFile
     from ..config.problem_file import ProblemFile
-    from .outputs import Outputs
+    from .outputs import OutputFolder
 
 
 # ``orthocal compare`` of a file with several experiments.
@@ -170,7 +170,7 @@ def _compared_methods(
     outputs.conclude()
 
 
-def _written(comparison: Comparison, outputs: Outputs, title: str) -> dict[str, str]:
+def _written(comparison: Comparison, outputs: OutputFolder, title: str) -> dict[str, str]:
     from ..comparison.page import write_tables
 
     return {

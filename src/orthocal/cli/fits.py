@@ -25,7 +25,7 @@ Experiment = Annotated[str | None, typer.Option("--experiment", help="Of several
 ROUNDING = 1e-3
 
 
-class Made(NamedTuple):
+class SavedFit(NamedTuple):
     """A posterior with its simulator, and the file that it was made from; of several experiments, those of one."""
 
     posterior: Posterior
@@ -54,7 +54,7 @@ def experiment_of(posterior: Posterior, name: str | None, fit: Path) -> Posterio
     return posterior
 
 
-def made_from(fit: Path, problem: Path | None, experiment: str | None, simulator: bool = True) -> Made:
+def made_from(fit: Path, problem: Path | None, experiment: str | None, simulator: bool = True) -> SavedFit:
     """A fit with its problem file, and with the simulator of that, unless it is not wanted."""
     from ..config.problem_file import build_simulator
     from ..results.loading import load, with_simulator
@@ -64,11 +64,11 @@ def made_from(fit: Path, problem: Path | None, experiment: str | None, simulator
     path = problem or _problem_path(whole, fit)
     config = _config(whole, own, path, experiment, fit)
     if not simulator:
-        return Made(own, config, path.parent)
+        return SavedFit(own, config, path.parent)
     built = build_simulator(_with_its_emulator(config, own), path.parent)
     found = with_simulator(own.data, own.record, built)
     _require_same(found, path)
-    return Made(found, config, path.parent)
+    return SavedFit(found, config, path.parent)
 
 
 def _problem_path(posterior: Posterior, fit: Path) -> Path:

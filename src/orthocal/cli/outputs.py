@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 LEAST_PAGE = 300_000
 
 
-class Outputs:
+class OutputFolder:
     """A folder that results can be written to. What it has no room for goes to a temporary one.
 
     ``complete`` says whether all is in its place.
@@ -66,7 +66,7 @@ class Outputs:
 
 
 @contextmanager
-def outputs_in(folder: Path, names: Iterable[str], inputs: Iterable[Path]) -> Iterator[Outputs]:
+def outputs_in(folder: Path, names: Iterable[str], inputs: Iterable[Path]) -> Iterator[OutputFolder]:
     """The folder, made where it does not exist and tried; where the work fails, what was made for it goes again.
 
     Parameters
@@ -82,7 +82,7 @@ def outputs_in(folder: Path, names: Iterable[str], inputs: Iterable[Path]) -> It
         for name in names:
             _check_name(folder / name, inputs)
         _try_to_write(folder)
-        yield Outputs(folder)
+        yield OutputFolder(folder)
     except BaseException:
         for one in absent:
             # a folder that has something in it stays

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..methods import Method
     from ..problem.problem import Problem
     from ..results.posterior import Posterior
-    from .outputs import Outputs
+    from .outputs import OutputFolder
 
 
 #: rows of predictions at the data that are written without being asked for
@@ -65,7 +65,7 @@ def calibrated(
     )
 
 
-def write_fit(posterior: Posterior, outputs: Outputs, name: str) -> dict[str, Path | str]:
+def write_fit(posterior: Posterior, outputs: OutputFolder, name: str) -> dict[str, Path | str]:
     """Result, report and tables of a fit, and where they are: what is on disk outlasts a terminal that has gone."""
     from ..progress import announced, progress_shown
 

@@ -175,7 +175,7 @@ KINDS = ("function", "program", "runs", "umbridge")
 
 
 @dataclass
-class Asked:
+class InitAnswers:
     """What was said by options, or is asked for."""
 
     data: Path | None = None
@@ -220,7 +220,7 @@ def init(
     if len(given) > 1:
         raise ConfigError(f"--{' and --'.join(given)}: give one simulator")
     kind = next(iter(given), None)
-    asked = Asked(
+    asked = InitAnswers(
         data, None if x is None else listed(x), None if y is None else listed(y), kind, given.get(kind or "", ""), model
     )
     asked.parameters = dict(map(_range, parameter)) if parameter else None
@@ -249,7 +249,7 @@ def _example() -> tuple[dict[str, str], list[str]]:
     return example_files(), ["orthocal run FOLDER/problem.toml", "orthocal predict FOLDER/fit.nc FOLDER/new.csv"]
 
 
-def _project(asked: Asked, folder: Path) -> tuple[dict[str, str], list[str]]:
+def _project(asked: InitAnswers, folder: Path) -> tuple[dict[str, str], list[str]]:
     """The files of a project and the commands that come next."""
     from ..config.guesses import guessed_columns, run_columns, table_of
     from ..config.written import Draft
@@ -279,7 +279,7 @@ def _project(asked: Asked, folder: Path) -> tuple[dict[str, str], list[str]]:
     return _files(asked, draft, _spans(table, guess), folder)
 
 
-def _files(asked: Asked, draft: Draft, spans: Spans, folder: Path) -> tuple[dict[str, str], list[str]]:
+def _files(asked: InitAnswers, draft: Draft, spans: Spans, folder: Path) -> tuple[dict[str, str], list[str]]:
     """Problem file, campaign file and stand-in, as the kind of the simulator needs them."""
     from ..config import written
     from ..config.guesses import guessed_dialect
@@ -319,7 +319,7 @@ def _files(asked: Asked, draft: Draft, spans: Spans, folder: Path) -> tuple[dict
     return {"problem.toml": problem, **files}, after
 
 
-def _check(problem: str, asked: Asked, folder: Path) -> None:
+def _check(problem: str, asked: InitAnswers, folder: Path) -> None:
     """What was written can be read, and the runs have what it says: now, and not after the files are there."""
     import tomllib
 
@@ -332,7 +332,7 @@ def _check(problem: str, asked: Asked, folder: Path) -> None:
             say(note)
 
 
-def _parameters(asked: Asked, guess: Guess) -> Ranges:
+def _parameters(asked: InitAnswers, guess: Guess) -> Ranges:
     """Those that were given, those of the runs, or those that are asked for."""
     if asked.kind == "runs":
         from ..config.guesses import guessed_runs
@@ -418,7 +418,7 @@ def _write(folder: Path, files: dict[str, str]) -> None:
             file.write(text)
 
 
-def _need(ask: Callable[[Asked], Any], asked: Asked, words: str) -> None:
+def _need(ask: Callable[[InitAnswers], Any], asked: InitAnswers, words: str) -> None:
     """Ask on a terminal; elsewhere it is to be given."""
     if not _interactive():
         raise ConfigError(f"give {words}; or nothing at all, for an example")
@@ -434,7 +434,7 @@ def _prompted(question: str, read: Callable[[str], Answer], default: str | None 
             typer.echo(f"  {error}")
 
 
-def _ask_data(asked: Asked) -> bool:
+def _ask_data(asked: InitAnswers) -> bool:
     """Whether there are data."""
     from ..config.guesses import table_of
 
@@ -447,7 +447,7 @@ def _ask_data(asked: Asked) -> bool:
     return asked.data is not None
 
 
-def _ask_simulator(asked: Asked) -> None:
+def _ask_simulator(asked: InitAnswers) -> None:
     def read(answer: str) -> str:
         names = [kind for kind in KINDS if answer and kind.startswith(answer.casefold())]
         if len(names) != 1:
@@ -484,7 +484,7 @@ def _ask_columns(guess: Guess, table: TextTable, runs: list[str] | None) -> Gues
     )
 
 
-def _ask_parameters(asked: Asked) -> None:
+def _ask_parameters(asked: InitAnswers) -> None:
     def read(answer: str) -> Ranges:
         return dict(map(_range, listed(answer)))
 

@@ -33,7 +33,7 @@ class Panel(NamedTuple):
     seen: str
 
 
-class Drawn(NamedTuple):
+class DrawnPanel(NamedTuple):
     """A panel as a figure of its own, and what is seen in it."""
 
     figure: Figure
@@ -81,10 +81,10 @@ class Drawing(NamedTuple):
                     )
         return figure
 
-    def apart(self) -> Iterator[list[Drawn]]:
+    def apart(self) -> Iterator[list[DrawnPanel]]:
         """Each panel as a figure of its own, block by block; those that share an axis have the same limits."""
         for block in self.blocks:
-            drawn = [Drawn(self._alone(panel), panel.seen) for panel in block]
+            drawn = [DrawnPanel(self._alone(panel), panel.seen) for panel in block]
             axes = [one.figure.axes[0] for one in drawn]
             if self.share:
                 limits = [axis.get_ylim() for axis in axes]
@@ -98,7 +98,7 @@ class Drawing(NamedTuple):
             panel.draw(figure.subplots())
         return figure
 
-    def named(self, drawn: list[list[Drawn]]) -> dict[str, Any]:
+    def named(self, drawn: list[list[DrawnPanel]]) -> dict[str, Any]:
         """What the legend names: label -> the artist that has it, of panels drawn apart."""
         return (
             self._named([axis for block in drawn for one in block for axis in one.figure.axes]) if self.legend else {}

@@ -35,7 +35,7 @@ class Sums(NamedTuple):
     own: Array
 
 
-class Grid(NamedTuple):
+class RegularGrid(NamedTuple):
     """Evenly spaced points: the first (d,), the steps (d,), and how many in each input, (d,)."""
 
     lower: Array
@@ -43,7 +43,7 @@ class Grid(NamedTuple):
     counts: IntArray
 
     @classmethod
-    def over(cls, lower: Array, upper: Array, step: Array) -> Grid:
+    def over(cls, lower: Array, upper: Array, step: Array) -> RegularGrid:
         """A grid that covers the box with a cell to spare on every side; steps are at most those given."""
         cells = np.maximum(np.ceil((upper - lower) / step - 1e-9), 1).astype(np.intp)
         own = (upper - lower) / cells

@@ -131,7 +131,7 @@ def _spline(t: Array) -> Array:
     return np.column_stack([t[:, None] ** np.arange(4), np.maximum(t[:, None] - knots, 0.0) ** 3])
 
 
-class Found(NamedTuple):
+class LineCorrelation(NamedTuple):
     """The best of the alternatives: which line, its length, by how much its log likelihood is better, and the curves.
 
     ``independent`` is the fit of a curve beside errors of the first law, ``correlated`` the one beside the alternative.
@@ -144,7 +144,7 @@ class Found(NamedTuple):
     correlated: Hyperparameters
 
 
-def found_correlation(values: Values, lines: list[tuple[Array, IntArray]]) -> Found | None:
+def found_correlation(values: Values, lines: list[tuple[Array, IntArray]]) -> LineCorrelation | None:
     """The best of the alternatives along lines, (positions, series) each; None where a look shows nothing."""
     candidates, outer = [], np.outer(values.sd, values.sd)
     for number, (position, series) in enumerate(lines):
@@ -157,14 +157,14 @@ def found_correlation(values: Values, lines: list[tuple[Array, IntArray]]) -> Fo
     if not candidates:
         return None
     first = values.fit(values.noise)
-    best: Found | None = None
+    best: LineCorrelation | None = None
     for number, length, C in candidates:
         # beside errors that are correlated already, a further part
         other = (1 - SHARE) * values.noise + SHARE * C * outer
         fit = values.fit(other, near=first)
         gain = 0.5 * (first.deviance - fit.deviance) - np.log(len(candidates))
         if best is None or gain > best.gain:
-            best = Found(number, length, gain, first, fit)
+            best = LineCorrelation(number, length, gain, first, fit)
     return best
 
 
@@ -199,7 +199,9 @@ def fitted_line(
     length, ``near`` one to start from.
     """
     basis, outer = independent_columns(values.basis), np.outer(values.sd, values.sd)
-    own = _Search(values, position, series, basis, outer, nu, length, share, noise_var, start is not None, log_prior)
+    own = _CorrelationSearch(
+        values, position, series, basis, outer, nu, length, share, noise_var, start is not None, log_prior
+    )
     low, high = np.log(lengths[0]), np.log(lengths[1])
     size = float(np.mean(values.z**2 / values.sd**2)) or 1.0
     found: list[tuple[float, Array]] = []
@@ -215,7 +217,7 @@ def fitted_line(
     return own.named(best, deviance)
 
 
-class _Search(NamedTuple):
+class _CorrelationSearch(NamedTuple):
     """The parameters of a search: log sd and log length-scales of the curve, log noise variance, log length, share."""
 
     values: Values

@@ -1,4 +1,7 @@
-"""Adaptive Metropolis (Haario, Saksman, Tamminen 2001): proposals v + scale * root z, learnt in warm-up only."""
+"""A random walk that adapts while it warms up (Haario, Saksman, Tamminen 2001): proposals v + scale * root z.
+
+It stands alone because theta kernels, hyperparameters of a method and those of an emulator all walk by it.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from ...bias.large_gp import MOVE_LIMITS, GridGP, InducingGP, LargeGP, refined
 from ...errors import InputError
 from ...problem.problem import Problem
 from ...regression.gaussian_process import jittered_cholesky
-from ...regression.inducing import Grid, Sums, spread_points
+from ...regression.inducing import RegularGrid, Sums, spread_points
 from ..base import Plan
 from ..fine_nodes import BiasNodes, bias_nodes
 from ..stored_draws import TOGETHER
@@ -124,7 +124,7 @@ class Making:
 
     @property
     def most(self) -> int:
-        """Grid points of an outcome, at most."""
+        """RegularGrid points of an outcome, at most."""
         return MOST_FUNCTIONS // len(self.settings)
 
     @property
@@ -139,16 +139,16 @@ class Making:
         lower, upper = np.minimum(bounds[0], x.min(axis=0)), np.maximum(bounds[1], x.max(axis=0))
         return lower, np.where(upper > lower, upper, lower + 1.0)
 
-    def grid(self, k: int, scales: Scales, level: int, most: float) -> Grid:
+    def grid(self, k: int, scales: Scales, level: int, most: float) -> RegularGrid:
         """Of at most ``most`` points, steps as the length-scales want them where these are enough."""
         lower, upper = self.box(k)
         fewest = np.where(scales.lengthscale < STRAIGHT * (upper - lower), *FEWEST_CELLS)
         step = np.minimum(scales.lengthscale / A_LENGTH[self.prior.nu], (upper - lower) / fewest)
         size = 2.0 ** (level / len(lower))
-        grid = Grid.over(lower, upper, step / size)
+        grid = RegularGrid.over(lower, upper, step / size)
         while grid.size > most:
             step = step * 1.05
-            grid = Grid.over(lower, upper, step / size)
+            grid = RegularGrid.over(lower, upper, step / size)
         return grid
 
 

@@ -18,7 +18,15 @@ from ...errors import OrthocalError
 from ...findings import Finding
 from ...machine.threads import one_blas_thread
 from ...problem.problem import Problem
-from ...regression.line_correlation import LONGEST, Found, Values, along, fitted_line, found_correlation, spacing
+from ...regression.line_correlation import (
+    LONGEST,
+    LineCorrelation,
+    Values,
+    along,
+    fitted_line,
+    found_correlation,
+    spacing,
+)
 from ..record import Record
 from ..run_facts import Notes
 
@@ -110,7 +118,7 @@ def _of_outcome(problem: Problem, theta: Array, k: int) -> Correlated | None:
     if len(rows) < LEAST_ROWS:
         return None
     values, replicated = _values(problem, rows, k)
-    best: tuple[Found, _Line, IntArray] | None = None
+    best: tuple[LineCorrelation, _Line, IntArray] | None = None
     lines = _lines(problem, rows)
     groups = [lines] if len(rows) <= MOST_ROWS else [[one] for one in lines]
     for own in groups:
