@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from orthocal.regression.gaussian_process import correlation
-from orthocal.regression.inducing import Grid, Inducing, spread_points
+from orthocal.regression.inducing import RegularGrid, Inducing, spread_points
 
 
 @pytest.fixture(params=[1, 2, 3])
 def grid(request):
     d = request.param
-    return Grid.over(np.full(d, -1.0), np.array([1.0, 2.0, 0.5])[:d], np.array([0.4, 0.5, 0.3])[:d])
+    return RegularGrid.over(np.full(d, -1.0), np.array([1.0, 2.0, 0.5])[:d], np.array([0.4, 0.5, 0.3])[:d])
 
 
 def points_in(grid, n=50, seed=0):
