@@ -8,7 +8,7 @@ from scipy import stats
 
 import orthocal as oc
 from helpers import largest_error, short, two_outcomes, with_holes
-from orthocal.bias import joint_gp
+from orthocal.bias import gp_sampler
 from orthocal.errors import IdentifiabilityError
 from orthocal.examples import MODEL1, TWO_OUTCOMES
 from orthocal.projection import functional_projection
@@ -122,7 +122,7 @@ def test_coupled_outcomes_drawn_one_after_the_other_have_the_joint_law(monkeypat
     problem = TWO_OUTCOMES.problem(x, with_holes(y))
     method = oc.methods.Projected(oc.bias.GP(1.5, 1.0, 0.5))
     joint = oc.calibrate(problem, method, draws=2000, seed=1)
-    monkeypatch.setattr(joint_gp, "MOST_POINTS", 10)
+    monkeypatch.setattr(gp_sampler, "MOST_JOINT_POINTS", 10)
     turns = oc.calibrate(problem, method, draws=2000, seed=2)
     error = joint.theta.std() * np.sqrt(2 / 6000)
     assert abs(joint.theta.mean() - turns.theta.mean()) < 5 * error

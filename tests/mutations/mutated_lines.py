@@ -379,7 +379,7 @@ MUTATIONS = [
         ),
     ),
     *_of(
-        "bias/joint_gp.py",
+        "bias/gp_sampler.py",
         "exact/test_several_outcomes.py",
         ("the prior counts twice", "H[np.diag_indices_from(H)] += 1.0", "H[np.diag_indices_from(H)] += 2.0"),
         (

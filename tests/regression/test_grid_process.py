@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from orthocal.regression.gaussian_process import correlation
-from orthocal.regression.inducing import RegularGrid, Inducing, spread_points
+from orthocal.regression.inducing import Inducing, RegularGrid, spread_points
 
 
 @pytest.fixture(params=[1, 2, 3])

@@ -253,20 +253,6 @@ class BiasPrior(Protocol):
 
 
 @runtime_checkable
-class ScalesNoise(Protocol):
-    """A sampler that says whether it takes a ``noise_scale``."""
-
-    takes_noise_scale: bool
-
-
-@runtime_checkable
-class Traced(Protocol):
-    """A sampler that notes for its findings how each draw went: a chain that goes on needs these notes."""
-
-    trace: list[Any]
-
-
-@runtime_checkable
 class Gridded(Protocol):
     """A sampler of functions that are constant in the cells of a grid: data in one cell are one observation to it."""
 
@@ -315,7 +301,13 @@ class GivenFunctions(Protocol):
 
 def scales_noise(sampler: BiasSampler) -> bool:
     """Whether a sampler can be used with sampled noise."""
-    return isinstance(sampler, ScalesNoise) and sampler.takes_noise_scale
+    return bool(getattr(sampler, "takes_noise_scale", False))
+
+
+def trace_of(sampler: BiasSampler) -> list[Any] | None:
+    """What a sampler notes for its findings of how each draw went, which a chain that goes on needs; None without."""
+    trace: list[Any] | None = getattr(sampler, "trace", None)
+    return trace
 
 
 class ListedPrior:

@@ -7,26 +7,19 @@ network become a level of its own. All labels are treated alike: none is a refer
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import FileError
 from ..problem.data.labels import NO_LABELS, LabelColumns
-from .base import SAMPLERS, BiasPrior, BiasSampler, Setting, StoredSampler, Traced, scales_noise
-
-
-@runtime_checkable
-class KnowsLabels(Protocol):
-    """A prior that is given x as it is, and says of itself that it treats labels as such."""
-
-    knows_labels: bool
+from .base import SAMPLERS, BiasPrior, BiasSampler, Setting, StoredSampler, scales_noise, trace_of
 
 
 def prepared(prior: BiasPrior, setting: Setting) -> BiasSampler:
-    """The prior's sampler, which sees a column for each label where it does not know them."""
-    if not setting.labels or (isinstance(prior, KnowsLabels) and prior.knows_labels):
+    """The prior's sampler; it sees a column for each label, unless the prior says that it ``knows_labels``."""
+    if not setting.labels or getattr(prior, "knows_labels", False):
         return prior.prepare(setting)
     return OneHotSampler(prior.prepare(widened(setting)), setting.labels)
 
@@ -59,7 +52,7 @@ class OneHotSampler:
     @property
     def trace(self) -> list[Any]:
         """What a sampler notes of its draws; nothing where it does not."""
-        return self.own.trace if isinstance(self.own, Traced) else []
+        return trace_of(self.own) or []
 
     def draw(
         self,

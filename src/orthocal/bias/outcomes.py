@@ -23,9 +23,9 @@ from ..errors import InputError
 from ..problem.data.labels import NO_LABELS, LabelColumns
 from ..problem.noise.noise import Noise, NoiseSource
 from ..regression.linear_part import Others
-from .base import BiasPrior, BiasSampler, GivenFunctions, Setting, Traced, scales_noise
+from .base import BiasPrior, BiasSampler, GivenFunctions, Setting, scales_noise, trace_of
 from .gp import GP, GPSampler
-from .joint_gp import MOST_POINTS, JointGP
+from .gp_sampler import MOST_JOINT_POINTS, JointGP
 from .one_hot import OneHotSampler, prepared
 from .sampled_gp import SampledGPSampler
 
@@ -156,7 +156,7 @@ class OutcomesBias:
         if noise.rows is not None and not JointGP.possible(self.processes):
             raise InputError(
                 "noise that is correlated between rows makes one matrix of all data and nodes, of more than "
-                f"{MOST_POINTS} points here: average or thin the data, or take bart"
+                f"{MOST_JOINT_POINTS} points here: average or thin the data, or take bart"
             )
         self._between_rows = noise.rows is not None
 
@@ -169,13 +169,13 @@ class OutcomesBias:
     @property
     def traces(self) -> list[list[Any] | None]:
         """What the samplers have noted of their draws, those that do."""
-        return [sampler.trace if isinstance(sampler, Traced) else None for sampler in self.samplers]
+        return [trace_of(sampler) for sampler in self.samplers]
 
     @traces.setter
     def traces(self, traces: list[list[Any] | None]) -> None:
-        for sampler, trace in zip(self.samplers, traces, strict=True):
-            if isinstance(sampler, Traced) and trace is not None:
-                sampler.trace[:] = trace
+        for own, trace in zip(self.traces, traces, strict=True):
+            if own is not None and trace is not None:
+                own[:] = trace
 
     @property
     def processes(self) -> list[GPSampler]:

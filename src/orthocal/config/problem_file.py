@@ -5,7 +5,6 @@ See ``docs/problem-file.md`` for every key.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from ..emulators import Emulator
 from ..emulators.choice import emulate
 from ..errors import ConfigError
 from ..execution.servers.umbridge import UMBridge
-from ..kernels import HMC, AdaptiveMetropolis, Kernel, Laplace, Slice
+from ..kernels.base import KERNELS
 from ..losses import Chosen, Huber
 from ..methods import KO, OGP, Joint, Method, NoBias, Projected, SGaSP, method_by_name
 from ..methods.base import MOST_KEPT
@@ -78,14 +77,6 @@ def domain_of(config: DomainSection | None, folder: Path, categorical: list[str]
     if config.lower is None or config.upper is None or config.x is not None or config.weight is not None:
         raise ConfigError("[domain] needs lower and upper, or a file with the columns x and weight")
     return Box(config.lower, config.upper, config.nodes)
-
-
-KERNELS: dict[str, Callable[[], Kernel]] = {
-    "laplace": Laplace,
-    "adaptive": AdaptiveMetropolis,
-    "slice": Slice,
-    "hmc": HMC,
-}
 
 
 class DataSection(TableSection):

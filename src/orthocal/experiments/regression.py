@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import Array, IntArray
 from ..bias import GP, BiasPrior
-from ..bias.joint_gp import JointGP
+from ..bias.gp_sampler import JointGP
 from ..errors import IdentifiabilityError, InputError
 from ..kernels.warmup import run_chains
 from ..methods.base import Plan

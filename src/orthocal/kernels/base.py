@@ -7,7 +7,7 @@ simulator's outcomes at theta, which stay true, and the log density is computed 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -232,20 +232,14 @@ def require_kernel(kernel: object) -> None:
         raise InputError(f"kernel={kernel!r}: give a theta kernel, for instance oc.kernels.Laplace()")
 
 
-class ListedKernel(Kernel, Protocol):
-    """A kernel that files know by its name."""
-
-    name: ClassVar[str]
-
-
 #: name -> kernel, in the order of ``kernels/__init__.py``
-KERNELS: dict[str, type[ListedKernel]] = {}
+KERNELS: dict[str, Callable[[], Kernel]] = {}
 
-Listed = TypeVar("Listed", bound=type[ListedKernel])
+Listed = TypeVar("Listed", bound=type[Any])
 
 
 def listed(kernel: Listed) -> Listed:
-    """Of a class: a kernel that can be named."""
+    """Of a class: a kernel that files know by its ``name``."""
     KERNELS[kernel.name] = kernel
     return kernel
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
@@ -206,22 +206,13 @@ MOST_CELLS = 2**16
 LOOKED_AT = 40
 
 
-class Integrals(Protocol):
-    """b at the problem's nodes, such that its integrals there are those over finer ones."""
-
-    @property
-    def nodes(self) -> Array:
-        """Where the samplers are to draw b, beside the data points."""
-
-    def at_nodes(self, drawn: Array, records: dict[str, Array]) -> tuple[Array, Array]:
-        """b at the problem's nodes (c, m, q), and what its square misses there (c, q).
-
-        From b at ``nodes``, (c, M, q), and what predictions need of the draws; see ``problem.fine_rule``.
-        """
-
-
 class CellIntegrals(NamedTuple):
-    """For functions that are constant between cuts: exact, and from the recorded functions alone."""
+    """For functions that are constant between cuts: exact, and from the recorded functions alone.
+
+    Samplers draw b at ``nodes``, beside the data points. ``at_nodes`` is b at the problem's nodes (c, m, q), such that
+    its integrals there are those over the finer ones, and what its square misses there (c, q); from b at ``nodes``,
+    (c, M, q), and what predictions need of the draws.
+    """
 
     samplers: Sequence[Gridded]
     rules: Sequence[FineRule]
@@ -238,7 +229,7 @@ class CellIntegrals(NamedTuple):
 
 
 class NodeIntegrals(NamedTuple):
-    """For any functions, from their values at finer nodes."""
+    """The same for any functions, from their values at finer nodes."""
 
     rule: FineRule | SobolRule
 
@@ -248,6 +239,9 @@ class NodeIntegrals(NamedTuple):
 
     def at_nodes(self, drawn: Array, records: dict[str, Array]) -> tuple[Array, Array]:
         return self.rule.down(drawn), self.rule.missed_square(drawn)
+
+
+Integrals = CellIntegrals | NodeIntegrals
 
 
 def fine_integrals(problem: Problem, samplers: Sequence[BiasSampler]) -> Integrals | None:

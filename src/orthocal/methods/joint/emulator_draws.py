@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import partial
-from typing import Any, NamedTuple, Protocol, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -361,16 +361,8 @@ def counted(simulator: BoundSimulator, other: BoundSimulator) -> None:
 # The projection of draws of the real process where draws of an emulator say what is not known about the simulator.
 
 
-class Projects(Protocol):
-    """``Joint.projected``."""
-
-    def __call__(
-        self, problem: Problem, real: Array, spread: Array, at_data: bool = True, held: Held | None = None
-    ) -> Closest: ...
-
-
 def projected_on_draws(
-    projected: Projects,
+    projected: Callable[[Problem, Array, Array, bool, Held | None], Closest],
     problem: Problem,
     target: Array,
     spread: Array,
@@ -380,8 +372,8 @@ def projected_on_draws(
 ) -> Closest:
     """Where the simulator is closest to draws of y_R, ``target`` (s, m, q), whitened: see ``emulator_draws.py``.
 
-    ``spread`` is that of theta, roughly, (p,), ``held`` what of it is known before, and ``linear`` what y was regressed
-    on.
+    ``projected`` is that of ``Joint``, ``spread`` that of theta, roughly, (p,), ``held`` what of it is known before,
+    and ``linear`` what y was regressed on.
     """
     along = _along(target, linear) if draws.smooth else None
     parts, order = [], []

@@ -20,7 +20,7 @@ import numpy as np
 from ...arrays import Array, IntArray
 from ...bias import GP, BiasPrior
 from ...bias.base import ListedPrior
-from ...bias.joint_gp import JointGP
+from ...bias.gp_sampler import JointGP
 from ...errors import InputError
 from ...losses import Chosen, chosen_loss
 from ...problem.noise.noise import NoiseSource

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -122,14 +122,8 @@ class LossDerivatives(NamedTuple):
     hessian: Array
 
 
-class Objective(Protocol):
-    """The losses of draws whose targets are given; d (r, p) are places of those numbered ``rows``."""
-
-    def loss(self, d: Array, rows: IntArray) -> Array:
-        """(r,)."""
-
-    def slopes(self, d: Array, rows: IntArray) -> LossDerivatives:
-        """The loss with its derivatives."""
+# An objective has the losses (r,) of draws whose targets are given, and their ``slopes``, the loss with its
+# derivatives; d (r, p) are places of those numbered ``rows``.
 
 
 def objective(distance: Distance, expansion: Expansion, target: Array) -> Objective:
@@ -224,3 +218,6 @@ class _OfValues(_OfSlopes):
                 both = at(units[i] + units[j]) - up[:, i] - up[:, j] + here
                 hessian[:, i, j] = hessian[:, j, i] = both / h**2
         return LossDerivatives(here, (up - down) / (4 * h), hessian / 2)
+
+
+Objective = _Squared | _OfSlopes | Holding

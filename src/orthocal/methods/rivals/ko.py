@@ -11,7 +11,7 @@ from scipy.linalg import cho_solve
 from ...arrays import Array
 from ...bias import GP
 from ...bias.gp import check_hyperparameters
-from ...bias.joint_gp import JointGP
+from ...bias.gp_sampler import JointGP
 from ...bias.outcomes import OutcomesBias
 from ...kernels import Kernel, Laplace
 from ...kernels.base import Conditional, ThetaModel, dispersed_starts, require_kernel

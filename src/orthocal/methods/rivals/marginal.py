@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations_with_replacement
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ..base import Draws, Plan, RunNotes
 from ..bias_samplers import fitted_bias
 from ..sampled_noise import noise_sampler
 from ..stored_draws import KeptDraw, finished
+from .delayed import Delayed
 
 # The simulator's gradients at the nodes, each computed once, and what they say about its second derivatives.
 
@@ -110,17 +111,6 @@ class Gradients:
 #: beyond this many cells of y, the matrices of the marginal likelihood do not fit; with sampled noise there are new
 #: ones in every iteration, which cost their number cubed
 MOST_CELLS, MOST_SAMPLED = 6_000, 1_000
-
-
-@runtime_checkable
-class WithFunctions(Protocol):
-    """A kernel whose tuning holds functions: without them it can be stored, and they can be made anew."""
-
-    def plain(self, tuning: Any) -> Any:
-        """The tuning without them."""
-
-    def with_functions(self, plain: Any, model: ThetaModel) -> Any:
-        """The tuning again."""
 
 
 class DrawnBias(NamedTuple):
@@ -251,12 +241,12 @@ class FixedNoiseRun(Changing):
     @property
     def _plain_tuning(self) -> Any:
         """Without functions, which cannot be stored."""
-        return self._kernel.plain(self._tuning) if isinstance(self._kernel, WithFunctions) else self._tuning
+        return self._kernel.plain(self._tuning) if isinstance(self._kernel, Delayed) else self._tuning
 
     @_plain_tuning.setter
     def _plain_tuning(self, plain: Any) -> None:
         own = self._kernel
-        self._tuning = own.with_functions(plain, self._model) if isinstance(own, WithFunctions) else plain
+        self._tuning = own.with_functions(plain, self._model) if isinstance(own, Delayed) else plain
 
     def kept(self) -> KeptDraw:
         theta, residual = self._state.theta, self._residual(self._state.model)
