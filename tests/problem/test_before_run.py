@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.problem.preflight import probe as first_look
-from orthocal.problem.preflight.preflight import in_words
+from orthocal.methods.base import METHODS
+from orthocal.problem.preflight import probe
+from orthocal.problem.preflight.cost import COSTS, in_words
 from orthocal.problem.simulator import simulator as simulator_module
 
 X = np.linspace(0.02, 1, 40)
@@ -38,7 +39,7 @@ def problem(function=decay, priors=PRIORS, y=Y, x=X, **given):
 @pytest.fixture
 def slow(monkeypatch):
     """No search is cheap enough to be made."""
-    monkeypatch.setattr(first_look, "CHEAP", 0.0)
+    monkeypatch.setattr(probe, "CHEAP", 0.0)
 
 
 def about(found, topic):
@@ -68,7 +69,7 @@ def test_few_calls_say_where_it_fits_and_what_a_run_costs(slow):
     best = one(found, "best fit")
     assert best.level == "note"
     assert "the run searches from 32 starts" in best.message
-    looked = first_look.first_look(given)
+    looked = probe.probed(given._setup)
     np.testing.assert_allclose(looked.theta, given.theta_tilde, atol=0.02)
     assert "minima beyond those that 3 short descents may come to" in one(found, "not looked at").message
 
@@ -208,6 +209,17 @@ def test_the_cost_of_a_method_that_is_not_known(slow):
     assert "is not known" in one(problem().check(method="my own"), "cost").message
 
 
+def test_every_listed_method_states_its_cost():
+    assert list(COSTS) == list(METHODS)
+
+
+def test_each_cost_is_said_once(slow):
+    message = one(problem().check(method="pbart", draws=100), "cost").message
+    assert message.startswith("pbart with 4 x 100 draws")
+    others = message.partition("; roughly, ")[2].split("; ")
+    assert [other.split()[0] for other in others] == ["gp", "ogp", "pcal"]
+
+
 def test_calls_that_are_held_up_now_and_then_count_in_the_seconds(slow, monkeypatch):
     """A clock of the simulator's own: 10 ms a call, every eighth 80 ms more; the median would tell half of the mean."""
     now, calls = [0.0], [0]
@@ -218,7 +230,7 @@ def test_calls_that_are_held_up_now_and_then_count_in_the_seconds(slow, monkeypa
         now[0] += 0.01 + 0.08 * (calls[0] % 8 == 0)
         return decay(x, theta)
 
-    look = first_look.first_look(problem(oc.Simulator(held_up, "difference")))
+    look = probe.probed(problem(oc.Simulator(held_up, "difference"))._setup)
     assert look.call == pytest.approx(0.02, rel=0.1)
     # of a single call it would be 10 or 90 ms
     assert 0.01 < look.call_at_nodes < 0.03

@@ -1,5 +1,9 @@
 """Merged rows: their likelihood and their sum of squares are those of all rows, whatever is missing."""
 
+from dataclasses import is_dataclass
+from functools import cached_property
+from inspect import getmembers_static
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -72,6 +76,45 @@ def test_the_loss_is_that_of_all_rows(noise_cov):
     expected = np.einsum("nk,nkl,nl", left, weights, left) / 23
     assert given._criterion.loss(theta) == pytest.approx(expected, rel=1e-12)
     assert len(given._criterion.x) == 4
+
+
+def arrays_in(value):
+    """All arrays in a value and its fields."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, tuple):
+        for one in value:
+            yield from arrays_in(one)
+    elif is_dataclass(value):
+        for one in vars(value).values():
+            yield from arrays_in(one)
+
+
+def test_what_a_merged_problem_knows_of_rows_is_of_its_own():
+    """All that can be asked of both: nothing that was computed of all rows stays."""
+    x = np.repeat(np.linspace(0.1, 0.9, 10), 4)
+    y = np.exp(-2 * x) + 0.05 * np.random.default_rng(3).standard_normal(40)
+    decay = lambda x, theta: np.exp(-theta[0] * x)  # noqa: E731
+    given = oc.Problem(x, y, decay, {"a": stats.norm(1, 2)}, oc.Box(0, 1), noise_cov=0.05**2, x_err=0.01)
+    # of parts that others share, and of what it was merged from, the rows are others
+    elsewhere = ("merged", "unmerged", "_setup")
+    names = [
+        name
+        for name, kind in getmembers_static(oc.Problem)
+        if isinstance(kind, cached_property | property) and name not in elsewhere
+    ]
+    rows = {name: {one.shape[:1] for one in arrays_in(getattr(given, name))} for name in names}
+    of_rows = {name for name, shapes in rows.items() if (40,) in shapes}
+    assert of_rows >= {"volumes", "noise", "fit", "complete_y", "gradient_at_data", "input_errors", "_added_noise"}
+    merged = given.merged
+    assert merged.data.n == 10
+    kept = {name for name in names if (40,) in {one.shape[:1] for one in arrays_in(getattr(merged, name))}}
+    assert not kept
+    for name in of_rows - {"input_errors", "_added_noise"}:
+        assert (10,) in {one.shape[:1] for one in arrays_in(getattr(merged, name))}, name
+    # the noise of the merged rows has the errors of x already
+    assert merged.input_errors is merged._added_noise is None
+    np.testing.assert_allclose(merged.noise.by_point, given.noise.by_point[::4] / 4)
 
 
 def test_the_volumes_add_up():

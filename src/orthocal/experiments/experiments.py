@@ -20,8 +20,7 @@ from ..arrays import Array, IntArray
 from ..errors import InputError
 from ..findings import Finding, Findings
 from ..pages.tables import Table, listed, shown_html
-from ..problem.html import prior_table
-from ..problem.prior.parameters import Parameters
+from ..problem.prior.parameters import Parameters, prior_table
 from ..problem.prior.priors import Block, Distribution
 from ..problem.problem import Problem
 from .pooled import Pool, Pooled

@@ -14,9 +14,13 @@ from ..arrays import Array, IntArray
 from ..bias import BiasSampler
 from ..bias.base import PRIORS
 from ..errors import InputError
+from ..problem.preflight.cost import COSTS, CallsEach, RunCost
 from ..problem.problem import Problem
 from ..projection import ProjectionKind
 
+#: of a theta step that needs no gradient: it takes as many proposals as the curvature asks for, and only the run itself
+#: knows how many
+CHAIN_COST = RunCost(CallsEach((1.1, 1.6)), CallsEach((2.5, 14.0)))
 #: what theta is, in most methods' words
 CLOSEST = "theta is where the simulator comes closest to the real process over the domain"
 
@@ -276,6 +280,8 @@ class ListedMethod:
         Whether it takes more than the support from theta's prior.
     draws_emulators
         Whether it can take draws of an emulator for the simulator.
+    cost
+        How often it calls the simulator, for ``problem.check``; None where that is not known.
     """
 
     kind: ClassVar[str]
@@ -284,6 +290,7 @@ class ListedMethod:
     joint_density: ClassVar[bool] = True
     takes_prior: ClassVar[bool] = True
     draws_emulators: ClassVar[bool] = False
+    cost: ClassVar[RunCost | None] = None
 
     @property
     def merges(self) -> bool:
@@ -320,7 +327,7 @@ Listed = TypeVar("Listed", bound=type[ListedMethod])
 def listed(method: Listed) -> Listed:
     """Of a class: a method that can be named by its kind."""
     KINDS[method.kind] = method
-    METHODS[method.kind] = method  # type: ignore[assignment]
+    _name(method.kind, method, method)  # type: ignore[arg-type]
     return method
 
 
@@ -330,10 +337,16 @@ def listed_with_priors(prefix: str) -> Callable[[Listed], Listed]:
     def add(method: Listed) -> Listed:
         KINDS[method.kind] = method
         for name, prior in PRIORS.items():
-            METHODS[prefix + name] = partial(_with_prior, method, prior)
+            _name(prefix + name, method, partial(_with_prior, method, prior))
         return method
 
     return add
+
+
+def _name(name: str, method: type[ListedMethod], made: Callable[[], Method]) -> None:
+    METHODS[name] = made
+    if method.cost is not None:
+        COSTS[name] = method.cost
 
 
 def _with_prior(method: Callable[[Any], Any], prior: Callable[[], Any]) -> Method:

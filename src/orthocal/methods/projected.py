@@ -20,9 +20,10 @@ from ..kernels.base import Conditional, ThetaModel, ThetaState, at_middle, dispe
 from ..kernels.laplace import LaplaceTuning, linear_centre, linearised
 from ..kernels.warmup import Changing, run_chains
 from ..problem.noise.noise import NoiseSource
+from ..problem.preflight.cost import RunCost
 from ..problem.problem import Problem
 from ..projection import Projection, ProjectionKind, finite_projection, functional_projection
-from .base import CLOSEST, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
+from .base import CHAIN_COST, CLOSEST, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .bias_samplers import fitted_bias, with_integrals
 from .fine_nodes import Integrals
 from .sampled_noise import LatentNoise, NoiseSampler
@@ -100,6 +101,7 @@ class Projected(ListedMethod):
     """
 
     kind: ClassVar[str] = "projected"
+    cost: ClassVar[RunCost | None] = CHAIN_COST
     joint_density: ClassVar[bool] = False
 
     bias: BiasPrior = field(default_factory=GP)

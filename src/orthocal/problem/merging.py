@@ -10,28 +10,14 @@ for a constant.
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from ..arrays import Array, Repeats, repeated_rows
 from .data.field_data import FieldData
 from .noise.noise import Noise, NoiseSource, observed_precision
-
-P = TypeVar("P")
-
-#: what a problem knows row by row; all else is shared
-OF_ROWS = (
-    "noise",
-    "fit",
-    "complete_y",
-    "volumes",
-    "gradient_at_data",
-    "sensitivity_at_data",
-    "gradient_error",
-)
 
 
 class Merged(NamedTuple):
@@ -63,14 +49,6 @@ def merged_rows(data: FieldData, noise: Noise) -> Merged | None:
         repeats,
         float(np.einsum("nk,nkl,nl", apart, each, apart)),
     )
-
-
-def without_rows(problem: P) -> P:
-    """A copy that has forgotten what it knew row by row."""
-    part = copy(problem)
-    for name in OF_ROWS:
-        vars(part).pop(name, None)
-    return part
 
 
 def _precisions(noise: Noise) -> Array:

@@ -24,6 +24,7 @@ from ...bias.gp_sampler import JointGP
 from ...errors import InputError
 from ...losses import Chosen, chosen_loss
 from ...problem.noise.noise import NoiseSource
+from ...problem.preflight.cost import CallsEach, RunCost
 from ...problem.problem import Problem
 from ...projection import ProjectionKind
 from ..base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
@@ -80,6 +81,7 @@ class Joint(ListedMethod):
     """
 
     kind: ClassVar[str] = "joint"
+    cost: ClassVar[RunCost | None] = RunCost(CallsEach((1.0, 1.0)), CallsEach((1.8, 2.6)), chains=False)
     draws_emulators: ClassVar[bool] = True
 
     bias: BiasPrior = field(default_factory=GP)

@@ -17,8 +17,9 @@ from ...kernels import Kernel, Laplace
 from ...kernels.base import Conditional, ThetaModel, dispersed_starts, require_kernel
 from ...kernels.laplace import inner_steps
 from ...kernels.warmup import Changing, run_chains
+from ...problem.preflight.cost import RunCost
 from ...problem.problem import Problem
-from ..base import Draws, ListedMethod, Plan, RunNotes, listed
+from ..base import CHAIN_COST, Draws, ListedMethod, Plan, RunNotes, listed
 from ..hyperparameters import HyperState, Walks, hyper_outcomes, require_separate_outcomes
 from ..sampled_noise import NoiseSampler
 from ..stored_draws import KeptDraw, finished
@@ -170,6 +171,7 @@ class KO(ListedMethod):
     """
 
     kind: ClassVar[str] = "ko"
+    cost: ClassVar[RunCost | None] = CHAIN_COST
     tells_apart: ClassVar[bool] = False
     free_bias: ClassVar[bool] = True
 

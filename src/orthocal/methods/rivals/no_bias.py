@@ -10,8 +10,9 @@ import numpy as np
 from ...arrays import Array
 from ...kernels import Kernel, Laplace
 from ...kernels.base import require_kernel
+from ...problem.preflight.cost import RunCost
 from ...problem.problem import Problem
-from ..base import Draws, ListedMethod, Plan, listed
+from ..base import CHAIN_COST, Draws, ListedMethod, Plan, listed
 from .marginal import DrawnBias, Marginal, sample
 
 
@@ -42,6 +43,7 @@ class NoBias(ListedMethod):
     """
 
     kind: ClassVar[str] = "none"
+    cost: ClassVar[RunCost | None] = CHAIN_COST
 
     kernel: Kernel = field(default_factory=Laplace)
 

@@ -17,6 +17,7 @@ from ...bias.outcomes import OutcomesBias
 from ...errors import InputError, NonFiniteError
 from ...kernels import Kernel, Laplace
 from ...kernels.base import require_kernel
+from ...problem.preflight.cost import CallsEach, RunCost
 from ...problem.problem import Problem
 from ..base import CLOSEST, Draws, ListedMethod, Plan, listed
 from ..joint.expansion import second_differences
@@ -60,6 +61,7 @@ class OGP(ListedMethod):
     """
 
     kind: ClassVar[str] = "ogp"
+    cost: ClassVar[RunCost | None] = RunCost(CallsEach((1.0, 2.0), (1.0, 1.0)), CallsEach((1.0, 2.0), (1.0, 1.0)))
 
     nu: float = 1.5
     sd: float | None = None

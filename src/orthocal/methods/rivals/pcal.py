@@ -12,6 +12,7 @@ from ...bias import GP
 from ...bias.outcomes import OutcomesBias, OutcomesState
 from ...errors import InputError
 from ...problem.noise.noise import NoiseSource
+from ...problem.preflight.cost import CallsEach, RunCost
 from ...problem.problem import Problem
 from ...progress import progress_bar
 from ..base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed
@@ -49,6 +50,9 @@ class PCAL(ListedMethod):
     """
 
     kind: ClassVar[str] = "pcal"
+    cost: ClassVar[RunCost | None] = RunCost(
+        CallsEach((3.0, 3.5), (2.0, 2.5)), CallsEach((7.0, 15.0), (6.0, 14.0)), chains=False
+    )
     takes_prior: ClassVar[bool] = False
 
     nu: float = 1.5

@@ -12,8 +12,9 @@ from ...bias.gp import GPSampler
 from ...errors import InputError
 from ...kernels import Kernel, Laplace
 from ...kernels.base import require_kernel
+from ...problem.preflight.cost import RunCost
 from ...problem.problem import Problem
-from ..base import Draws, ListedMethod, Plan, listed
+from ..base import CHAIN_COST, Draws, ListedMethod, Plan, listed
 from .ko import free_bias
 from .marginal import gaussian_bias, sample
 
@@ -47,6 +48,7 @@ class SGaSP(ListedMethod):
     """
 
     kind: ClassVar[str] = "sgasp"
+    cost: ClassVar[RunCost | None] = CHAIN_COST
     tells_apart: ClassVar[bool] = False
 
     nu: float = 1.5

@@ -1,28 +1,49 @@
-"""How often a run will call the simulator, by its method.
+"""What a run will cost: how often its method calls the simulator, how long that takes, and what would be cheaper.
 
-Counted in runs of problems with two to four parameters, from linear to strongly curved ones. The joint projection calls
-it once a draw where it is linear, and about twice where it is curved. The theta step of a Markov chain takes as many
-proposals as the curvature asks for, and only the run itself knows how many.
+A method states its calls under ``@listed``. They were counted in runs of problems with two to four parameters, from
+linear to strongly curved ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from importlib import import_module
 from typing import NamedTuple
 
-from ..known import Known
-from ..search.minima import ALIKE, MANY
-from ..simulator.simulator import GradientKind
+from ...advice import BATCHED, Advice
+from ...findings import Finding
+from ..search.minima import search_calls
+from .probe import Probe, Setup
 
-#: steps of a descent of the search: of a linear simulator, of a curved one
-STEPS = {True: 3.0, False: 7.0}
-#: calls a draw of the joint projection, calls for each theta step of a chain, and Gauss-Newton steps for each draw of
-#: PCAL, at least and at most: of a linear simulator, of a curved one
-A_DRAW = {True: (1.0, 1.0), False: (1.8, 2.6)}
-A_STEP = {True: (1.1, 1.6), False: (2.5, 14.0)}
-PCAL_STEPS = {True: (2.0, 2.5), False: (6.0, 14.0)}
-JOINT = ("gp", "bart", "softbart", "bmars", "bnn")
-#: chains whose steps need no gradient
-CHAINS = ("none", "ko", "sgasp", "pgp", "pbart", "psoftbart", "pbmars", "pbnn")
+#: seconds of a run that are worth a word, and a way out
+LONG, VERY_LONG = 60.0, 3600.0
+
+
+class CallsEach(NamedTuple):
+    """Calls of the simulator, and of its gradient, for each draw, at least and at most."""
+
+    values: tuple[float, float]
+    gradients: tuple[float, float] = (0.0, 0.0)
+
+
+class RunCost(NamedTuple):
+    """How often a method calls the simulator.
+
+    Attributes
+    ----------
+    linear, curved
+        For each draw, of a simulator that is a linear function of theta and of one that is not.
+    chains
+        Whether the draws are Markov chains: their warm-up counts, too, and each chain waits for each of its steps.
+    """
+
+    linear: CallsEach
+    curved: CallsEach
+    chains: bool = True
+
+
+#: name of a method -> its cost; methods add themselves where they are listed
+COSTS: dict[str, RunCost] = {}
 
 
 class Planned(NamedTuple):
@@ -34,7 +55,7 @@ class Planned(NamedTuple):
     warmup: int
 
 
-class Calls(NamedTuple):
+class ExpectedCalls(NamedTuple):
     """Calls of the search, and of what follows it, at least and at most."""
 
     search: float
@@ -47,34 +68,89 @@ class Calls(NamedTuple):
         return float((self.least * self.most) ** 0.5)
 
 
-def gradient_calls(problem: Known) -> int:
-    """Calls of a gradient."""
-    differences = problem.simulator.gradient_kind in (GradientKind.DIFFERENCE, GradientKind.AUTO)
-    return 2 * problem.parameters.p if differences else 1
-
-
-def search_calls(problem: Known, linear: bool = False) -> float:
-    """Of the search for the best fit."""
-    p, starts = problem.parameters.p, len(problem._starts)
-    descents = min(starts, ALIKE) if p > MANY else starts
-    # those that go to the end, from the best place at least, and to the minima of the loss alone
-    return starts + (descents + 2) * STEPS[linear] * (1 + gradient_calls(problem))
-
-
-def expected_calls(problem: Known, planned: Planned, linear: bool) -> Calls | None:
-    """Of the whole run; None for a method that is not known."""
-    p, a_gradient = problem.parameters.p, gradient_calls(problem)
-    total, iterations = (planned.chains * count for count in (planned.draws, planned.draws + planned.warmup))
-    if planned.method in JOINT:
-        each = tuple(one * total for one in A_DRAW[linear])
-    elif planned.method in CHAINS:
-        each = tuple(one * iterations for one in A_STEP[linear])
-    elif planned.method == "ogp":
-        each = tuple((one + a_gradient) * iterations for one in (1, 2))
-    elif planned.method == "pcal":
-        each = tuple((1 + one * (1 + a_gradient)) * total for one in PCAL_STEPS[linear])
+def cost_findings(setup: Setup, probe: Probe, planned: Planned) -> Iterator[Finding]:
+    # methods stand above problems, which therefore do not import them: here they are loaded to add their costs
+    import_module("orthocal.methods")
+    a_call = f"{in_words(probe.call)} a call"
+    cost = COSTS.get(planned.method)
+    if cost is None:
+        message = f"{a_call}; how many calls the method {planned.method!r} takes is not known"
+        yield Finding("note", "cost", message)
+        return
+    calls = _expected(setup, probe, planned, cost)
+    low, high = (_seconds(setup, probe, planned, cost, calls.search, rest) for rest in (calls.least, calls.most))
+    number = _counted(calls.search + calls.least)
+    if high > 1.3 * low:
+        number += f" to {_counted(calls.search + calls.most)}"
+    took = in_words(low) if high < 1.3 * low else f"{in_words(low)} to {in_words(high)}"
+    searched = f", {_counted(calls.search)} of them for the best fit" if calls.search else ""
+    jobs = setup.simulator.jobs
+    sharing = f", {jobs} at a time" if jobs > 1 else ""
+    message = (
+        f"{planned.method} with {planned.chains} x {planned.draws} draws will call the simulator about {number} "
+        f"times{searched}, which takes {took} ({a_call}{sharing}){_others(setup, probe, planned)}"
+    )
+    if low < LONG or setup.simulator.emulator is not None:
+        yield Finding("fine", "cost", message)
     else:
-        return None
+        yield Finding("note", "cost", message, _cheaper(jobs, low))
+    if jobs > 1 and not setup.simulator.many_at_a_time:
+        message = f"jobs do not pay: a call takes {in_words(probe.call)}, less than to send it to another process"
+        yield Finding("note", "cost", message, "leave jobs out, or let the function take many theta, " + BATCHED)
+
+
+def _expected(setup: Setup, probe: Probe, planned: Planned, cost: RunCost) -> ExpectedCalls:
+    """Calls of the whole run."""
+    p, a_gradient = setup.parameters.p, setup.simulator.gradient_calls
+    draws = planned.chains * (planned.draws + (planned.warmup if cost.chains else 0))
+    each = cost.linear if probe.linear else cost.curved
     # gradients at data and nodes with their checks, and the expansion of the projection
     around = 12 * a_gradient + 3 * p * p
-    return Calls(0.0 if problem.searched else search_calls(problem, linear), around + each[0], around + each[1])
+    least, most = (
+        around + (values + gradients * a_gradient) * draws
+        for values, gradients in zip(each.values, each.gradients, strict=True)
+    )
+    search = 0.0 if probe.whole else search_calls(setup.simulator, p, len(setup.starts), probe.linear)
+    return ExpectedCalls(search, least, most)
+
+
+def _seconds(setup: Setup, probe: Probe, planned: Planned, cost: RunCost, search: float, rest: float) -> float:
+    """Of waiting for the simulator."""
+    jobs = setup.simulator.jobs
+    together = min(jobs, planned.chains) if cost.chains else jobs
+    return search * probe.call / jobs + rest * max(probe.call, probe.call_at_nodes) / together
+
+
+def _others(setup: Setup, probe: Probe, planned: Planned) -> str:
+    """The first method of each other cost."""
+    words, seen = [], {COSTS[planned.method]}
+    for name, cost in COSTS.items():
+        if cost not in seen and not setup.data.without_inputs:
+            calls = _expected(setup, probe, planned, cost)
+            seconds = _seconds(setup, probe, planned, cost, calls.search, calls.middle)
+            words.append(f"{name} {_counted(calls.search + calls.middle)} calls, {in_words(seconds)}")
+            seen.add(cost)
+    return f"; roughly, {'; '.join(words)}" if words else ""
+
+
+def _cheaper(jobs: int, seconds: float) -> str:
+    table = "an emulator fitted to a table of some hundred runs " + Advice(
+        "(oc.campaign, oc.emulate)", "(orthocal simulate, and runs in [simulator])"
+    )
+    if seconds > VERY_LONG or jobs > 1:
+        return "take " + table
+    several = Advice("oc.Simulator(f, jobs=...)", "jobs in [simulator]")
+    return "call it in several processes, " + several + ", or take " + table
+
+
+def _counted(number: float) -> str:
+    """A number of calls, with two digits that count."""
+    return f"{float(f'{number:.2g}'):,.0f}".replace(",", " ")
+
+
+def in_words(seconds: float) -> str:
+    """A time as people say it, with two digits that count."""
+    for longest, unit, name in ((1e-3, 1e-6, "µs"), (1, 1e-3, "ms"), (100, 1, "s"), (6000, 60, "min")):
+        if seconds < longest:
+            return f"{_counted(seconds / unit) if seconds >= 10 * unit else f'{seconds / unit:.2g}'} {name}"
+    return f"{_counted(seconds / 3600) if seconds >= 36000 else f'{seconds / 3600:.2g}'} h"

@@ -11,8 +11,7 @@ from ...advice import COMPARE_EMULATORS, KNOWS_ITS_ERROR, NEXT_RUNS, Advice
 from ...arrays import Array, BoolArray
 from ...findings import Finding
 from ..common_findings import emulator_error, outside_x
-from ..known import Known
-from .probe import FirstLook
+from .probe import Probe, Setup
 
 #: share of the prior without runs nearby that is worth a word
 PRIOR_SHARE = 0.2
@@ -42,47 +41,47 @@ class Compared(Protocol):
     choice: HeldOut | None
 
 
-def emulator_look(problem: Known, look: FirstLook) -> Iterator[Finding]:
+def emulator_findings(setup: Setup, probe: Probe) -> Iterator[Finding]:
     """Findings, where there is an emulator."""
-    if problem.simulator.emulator is None:
+    if setup.simulator.emulator is None:
         return
-    yield from _over_theta(problem, look)
-    yield from _over_x(problem)
-    yield from _held_out(problem, look)
-    yield from _own_error(problem, look)
+    yield from _over_theta(setup, probe)
+    yield from _over_x(setup)
+    yield from _held_out(setup, probe)
+    yield from _own_error(setup, probe)
 
 
-def _over_theta(problem: Known, look: FirstLook) -> Iterator[Finding]:
-    outside = problem.simulator.outside
+def _over_theta(setup: Setup, probe: Probe) -> Iterator[Finding]:
+    outside = setup.simulator.outside
     if outside is None:
         return
-    if outside(look.theta[None])[0]:
-        place = problem.parameters.support.describe(look.theta, 4)
+    if outside(probe.theta[None])[0]:
+        place = setup.parameters.support.describe(probe.theta, 4)
         message = f"it has no runs near the best fit, {place}: it extrapolates there"
         yield Finding("problem", "emulator", message, "add runs there " + NEXT_RUNS + ", or restrict the priors")
-    share = float(np.mean(outside(problem.parameters.starts(ASKED))))
+    share = float(np.mean(outside(setup.parameters.starts(ASKED))))
     if share > PRIOR_SHARE:
         message = f"{share:.0%} of the prior of theta has no runs nearby; if the posterior is there, it extrapolates"
         yield Finding("note", "emulator", message, "restrict the priors to where runs are, or add runs")
-    elif not outside(look.theta[None])[0]:
+    elif not outside(probe.theta[None])[0]:
         yield Finding("fine", "emulator", f"it has runs near the best fit, and near {1 - share:.0%} of the prior")
 
 
-def _over_x(problem: Known) -> Iterator[Finding]:
-    emulator = problem.simulator.emulator
-    if problem.data.without_inputs:
+def _over_x(setup: Setup) -> Iterator[Finding]:
+    emulator = setup.simulator.emulator
+    if setup.data.without_inputs:
         return
     if not isinstance(emulator, OverX):
         message = "at which x its runs are is not known, and whether it extrapolates over x was not looked at"
         yield Finding("note", "emulator", message)
         return
-    rows = float(np.mean(emulator.outside_x(problem.data.x)))
-    domain = float(problem.rule.weights[np.asarray(emulator.outside_x(problem.rule.nodes))].sum())
+    rows = float(np.mean(emulator.outside_x(setup.data.x)))
+    domain = float(setup.rule.weights[np.asarray(emulator.outside_x(setup.rule.nodes))].sum())
     yield outside_x(rows, domain)
 
 
-def _held_out(problem: Known, look: FirstLook) -> Iterator[Finding]:
-    emulator = problem.simulator.emulator
+def _held_out(setup: Setup, probe: Probe) -> Iterator[Finding]:
+    emulator = setup.simulator.emulator
     chosen = emulator.choice if isinstance(emulator, Compared) else None
     if chosen is None:
         message = "its error at held-out runs is not known: it was not compared with others"
@@ -91,15 +90,15 @@ def _held_out(problem: Known, look: FirstLook) -> Iterator[Finding]:
         )
         yield Finding("note", "emulator", message, advice)
         return
-    sds = np.sqrt(np.diag(problem._own_noise.cov))
+    sds = np.sqrt(np.diag(setup.noise.cov))
     # on the scale of the noise, where outcomes are transformed
-    slopes = np.sqrt(np.mean(problem.simulator.slope(problem.data.x, look.theta) ** 2, axis=0))
-    own = [chosen.rmse.get(name) for name in problem.data.outcome_names]
+    slopes = np.sqrt(np.mean(setup.simulator.slope(setup.data.x, probe.theta) ** 2, axis=0))
+    own = [chosen.rmse.get(name) for name in setup.data.outcome_names]
     if any(one is None for one in own) and len(chosen.rmse) == len(own):
         own = list(chosen.rmse.values())
     each = [
         f"{name} {error * slope / sd:.2g}"
-        for name, error, slope, sd in zip(problem.data.outcome_names, own, slopes, sds, strict=True)
+        for name, error, slope, sd in zip(setup.data.outcome_names, own, slopes, sds, strict=True)
         if error is not None
     ]
     worst = max((e * s / sd for e, s, sd in zip(own, slopes, sds, strict=True) if e is not None), default=np.nan)
@@ -108,14 +107,14 @@ def _held_out(problem: Known, look: FirstLook) -> Iterator[Finding]:
     yield emulator_error(worst, message, advice)
 
 
-def _own_error(problem: Known, look: FirstLook) -> Iterator[Finding]:
-    emulator = problem.simulator.emulator
+def _own_error(setup: Setup, probe: Probe) -> Iterator[Finding]:
+    emulator = setup.simulator.emulator
     if emulator is None or not emulator.has_variance:
         message = "it does not know its own error, and neither will the posterior"
         yield Finding("note", "emulator", message, "take " + KNOWS_ITS_ERROR)
         return
-    x = problem.data.x
-    shares = problem.simulator.slope(x, look.theta) ** 2 * emulator.variance(x, look.theta)
-    size = float(np.sqrt(np.mean(shares / np.diag(problem._own_noise.cov))))
+    x = setup.data.x
+    shares = setup.simulator.slope(x, probe.theta) ** 2 * emulator.variance(x, probe.theta)
+    size = float(np.sqrt(np.mean(shares / np.diag(setup.noise.cov))))
     message = f"its own standard deviation at the best fit is {size:.2g} of the noise's"
     yield emulator_error(size, message, "add runs there " + NEXT_RUNS)

@@ -1,4 +1,4 @@
-"""What is to be known before a run: what it will cost, and what speaks against it already. Findings, in plain words.
+"""Findings before a run: what it will cost, and what speaks against it already.
 
 Each says what was looked at. What few calls of the simulator cannot show is said, too, and is never fine.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...advice import BATCHED, NOISE_COV, Advice
+from ...advice import NOISE_COV, Advice
 from ...arrays import Array
 from ...errors import IdentifiabilityError, SimulatorError
 from ...findings import Finding, Findings, Level
@@ -24,10 +24,10 @@ from ..common_findings import (
     rows_depend,
     told_apart,
 )
-from ..known import Known
-from .cost import JOINT, Calls, Planned, expected_calls
-from .emulator import emulator_look
-from .probe import FirstLook, first_look, least_squares_step, short_descent
+from ..search.minima import advantages
+from .cost import Planned, cost_findings
+from .emulator import emulator_findings
+from .probe import Probe, Setup, least_squares_step, probed, short_descent
 
 # Priors and data beside each other, before a run: what the simulator gives all over the priors, and what y is.
 #
@@ -42,22 +42,22 @@ APART = 3.0
 FAR = 4.0
 
 
-def prior_look(problem: Known, look: FirstLook) -> Iterator[Finding]:
+def prior_findings(setup: Setup, probe: Probe) -> Iterator[Finding]:
     """Findings about both."""
-    far = [*_far(problem, look)]
-    odd = [*_sizes(problem, look), *(far or _held(problem, look))]
+    far = [*_far(setup, probe)]
+    odd = [*_sizes(setup, probe), *(far or _held(setup, probe))]
     yield from odd
     if not odd:
-        count = int((~look.failing).sum())
+        count = int((~probe.failing).sum())
         message = f"the simulator at {count} theta of the priors and the data are of one size, and the best fit so far"
         yield Finding("fine", "priors", f"{message} lies well inside of the priors")
 
 
-def _sizes(problem: Known, look: FirstLook) -> Iterator[Finding]:
+def _sizes(setup: Setup, probe: Probe) -> Iterator[Finding]:
     """By outcome: are they of one size, and in one place?"""
-    y, models = problem._criterion.y, look.models[~look.failing]
-    names = problem.data.outcome_names
-    seen = np.einsum("nkk->nk", problem._criterion.root) > 0
+    y, models = setup.criterion.y, probe.models[~probe.failing]
+    names = setup.data.outcome_names
+    seen = np.einsum("nkk->nk", setup.criterion.root) > 0
     for k, name in enumerate(names):
         own, given = y[seen[:, k], k], models[:, seen[:, k], k]
         if not len(own) or not len(given):
@@ -66,7 +66,7 @@ def _sizes(problem: Known, look: FirstLook) -> Iterator[Finding]:
         sizes = np.median(np.abs(given), axis=1), np.abs(own)
         here, there = (max(float(np.median(one)), 1e-300) for one in sizes)
         low, high = float(given.min()), float(given.max())
-        room = max(float(np.ptp(own)), high - low, float(np.sqrt(problem._own_noise.cov[k, k])))
+        room = max(float(np.ptp(own)), high - low, float(np.sqrt(setup.noise.cov[k, k])))
         advice = f"check the units of {name}, x and theta, and the priors"
         if max(here / there, there / here) > OTHER_UNIT and not low <= np.median(own) <= high:
             many = f"{here / there:.3g} times" if here > there else f"1 / {there / here:.3g} of"
@@ -80,12 +80,12 @@ def _sizes(problem: Known, look: FirstLook) -> Iterator[Finding]:
             yield Finding("problem", "priors", message, advice)
 
 
-def _far(problem: Known, look: FirstLook) -> Iterator[Finding]:
+def _far(setup: Setup, probe: Probe) -> Iterator[Finding]:
     """Parameters whose best fit lies far out in their prior; of uniform ones a bound is a finding of its own."""
-    parameters = problem.parameters
-    away = np.abs(look.theta - parameters.median) / parameters.spread
+    parameters = setup.parameters
+    away = np.abs(probe.theta - parameters.median) / parameters.spread
     for j in np.flatnonzero(away > FAR):
-        name, value = parameters.names[j], look.theta[j]
+        name, value = parameters.names[j], probe.theta[j]
         message = (
             f"the best fit so far has {name} = {value:.4g}, {away[j]:.1f} prior sds from the middle of its prior, "
             f"{parameters.median[j]:.4g}"
@@ -94,18 +94,18 @@ def _far(problem: Known, look: FirstLook) -> Iterator[Finding]:
         yield Finding("problem", "priors", message, advice)
 
 
-def _held(problem: Known, look: FirstLook) -> Iterator[Finding]:
+def _held(setup: Setup, probe: Probe) -> Iterator[Finding]:
     """Parameters that the prior alone keeps from going where the data have them; a descent without it tells."""
-    parameters, alone = problem.parameters, problem._criterion.without_prior()
-    if look.gradient is None or parameters.flat:
+    parameters, alone = setup.parameters, setup.criterion.without_prior()
+    if probe.gradient is None or parameters.flat:
         return
-    slope = alone.slopes(look.theta, look.gradient[-len(look.fit) :]) * parameters.spread
-    residual = alone.residual(look.theta, look.fit)
-    value, step = float(np.sum(residual**2)), least_squares_step(alone, look.theta, slope, residual)
+    slope = alone.slopes(probe.theta, probe.gradient[-len(probe.fit) :]) * parameters.spread
+    residual = alone.residual(probe.theta, probe.fit)
+    value, step = float(np.sum(residual**2)), least_squares_step(alone, probe.theta, slope, residual)
     if value - float(np.sum((residual + slope @ step) ** 2)) < FAR**2:
         # the data would not go far
         return
-    end = short_descent(alone, look.theta, residual, slope)
+    end = short_descent(alone, probe.theta, residual, slope)
     moved, away = end.theta, np.abs(end.theta - parameters.median) / parameters.spread
     # a bias shifts least squares, too: by as much, at most, as if all that is left were noise
     if value - end.value < FAR**2 * max(1.0, end.value / max(alone.cells, 1)) or not (away > FAR).any():
@@ -119,10 +119,6 @@ def _held(problem: Known, look: FirstLook) -> Iterator[Finding]:
     yield Finding("problem", "priors", message, advice)
 
 
-#: seconds of a run that are worth a word, and a way out
-LONG, VERY_LONG = 60.0, 3600.0
-#: other methods whose calls are said
-OTHERS = ("gp", "pgp", "none", "ogp", "pcal")
 #: short descents that end nearer to each other than this, in spreads of the prior, have come to one place
 ONE_PLACE = 0.1
 #: an end whose criterion is higher by less than this, or this share, fits as well: odds of 150
@@ -131,126 +127,61 @@ AS_GOOD, AS_GOOD_SHARE = 10.0, 0.05
 FAILING = 0.5
 
 
-def before_run(problem: Known, planned: Planned) -> Findings:
+def preflight(setup: Setup, planned: Planned) -> Findings:
     """All of them."""
     try:
-        look = first_look(problem)
+        probe = probed(setup)
     except SimulatorError as error:
         return Findings([Finding("problem", "simulator", str(error), "nothing else was looked at")])
-    parts = (_failures, _rows, _best_fit, _sensitivity, _quadrature, prior_look, emulator_look)
-    found = [finding for part in parts for finding in part(problem, look)]
-    return Findings([*_cost(problem, look, planned), *found, *_not_looked_at(problem, look)])
+    parts = (_failures, _rows, _best_fit, _sensitivity, _quadrature, prior_findings, emulator_findings)
+    found = [finding for part in parts for finding in part(setup, probe)]
+    return Findings([*cost_findings(setup, probe, planned), *found, *_not_looked_at(setup, probe)])
 
 
-def _cost(problem: Known, look: FirstLook, planned: Planned) -> Iterator[Finding]:
-    calls = expected_calls(problem, planned, look.linear)
-    a_call = f"{in_words(look.call)} a call"
-    if calls is None:
-        message = f"{a_call}; how many calls the method {planned.method!r} takes is not known"
-        yield Finding("note", "cost", message)
-        return
-    low, high = (_seconds(problem, look, planned, calls, one) for one in (calls.least, calls.most))
-    number = _counted(calls.search + calls.least)
-    if high > 1.3 * low:
-        number += f" to {_counted(calls.search + calls.most)}"
-    took = in_words(low) if high < 1.3 * low else f"{in_words(low)} to {in_words(high)}"
-    searched = f", {_counted(calls.search)} of them for the best fit" if calls.search else ""
-    message = (
-        f"{planned.method} with {planned.chains} x {planned.draws} draws will call the simulator about {number} "
-        f"times{searched}, which takes {took} ({a_call}{_sharing(problem)})"
-    )
-    others = _others(problem, look, planned)
-    if low < LONG or problem.simulator.emulator is not None:
-        yield Finding("fine", "cost", f"{message}{others}")
-    else:
-        yield Finding("note", "cost", f"{message}{others}", _cheaper(problem, low))
-    yield from _jobs(problem, look)
-
-
-def _seconds(problem: Known, look: FirstLook, planned: Planned, calls: Calls, rest: float) -> float:
-    """Of waiting for the simulator."""
-    jobs = problem.simulator.jobs
-    # a chain waits for each of its steps
-    together = jobs if planned.method in (*JOINT, "pcal") else min(jobs, planned.chains)
-    return calls.search * look.call / jobs + rest * max(look.call, look.call_at_nodes) / together
-
-
-def _sharing(problem: Known) -> str:
-    jobs = problem.simulator.jobs
-    return f", {jobs} at a time" if jobs > 1 else ""
-
-
-def _others(problem: Known, look: FirstLook, planned: Planned) -> str:
-    words = []
-    for name in OTHERS:
-        other = planned._replace(method=name)
-        calls = expected_calls(problem, other, look.linear)
-        if name != planned.method and calls is not None and not problem.data.without_inputs:
-            seconds = _seconds(problem, look, other, calls, calls.middle)
-            words.append(f"{name} {_counted(calls.search + calls.middle)} calls, {in_words(seconds)}")
-    return f"; roughly, {'; '.join(words)}" if words else ""
-
-
-def _cheaper(problem: Known, seconds: float) -> str:
-    table = "an emulator fitted to a table of some hundred runs " + Advice(
-        "(oc.campaign, oc.emulate)", "(orthocal simulate, and runs in [simulator])"
-    )
-    if seconds > VERY_LONG or problem.simulator.jobs > 1:
-        return "take " + table
-    jobs = Advice("oc.Simulator(f, jobs=...)", "jobs in [simulator]")
-    return "call it in several processes, " + jobs + ", or take " + table
-
-
-def _jobs(problem: Known, look: FirstLook) -> Iterator[Finding]:
-    if problem.simulator.jobs > 1 and not problem.simulator.many_at_a_time:
-        message = f"jobs do not pay: a call takes {in_words(look.call)}, less than to send it to another process"
-        yield Finding("note", "cost", message, "leave jobs out, or let the function take many theta, " + BATCHED)
-
-
-def _failures(problem: Known, look: FirstLook) -> Iterator[Finding]:
-    failing, count = int(look.failing.sum()), len(look.starts)
+def _failures(setup: Setup, probe: Probe) -> Iterator[Finding]:
+    failing, count = int(probe.failing.sum()), len(probe.starts)
     if failing:
-        message = f"it fails at {failing} of {count} theta that fill the priors; the first: {problem.simulator.failure}"
+        message = f"it fails at {failing} of {count} theta that fill the priors; the first: {setup.simulator.failure}"
         level: Level = "problem" if failing > FAILING * count else "note"
         yield Finding(level, "simulator", message, "restrict the priors to where it works")
     else:
         yield Finding("fine", "simulator", f"it works at {count} theta that fill the priors")
 
 
-def _rows(problem: Known, look: FirstLook) -> Iterator[Finding]:
-    if look.row_error is None:
+def _rows(setup: Setup, probe: Probe) -> Iterator[Finding]:
+    if probe.row_error is None:
         return
-    yield from rows_depend(float((look.row_error / np.sqrt(np.diag(problem._own_noise.cov))).max()))
+    yield from rows_depend(float((probe.row_error / np.sqrt(np.diag(setup.noise.cov))).max()))
 
 
-def _best_fit(problem: Known, look: FirstLook) -> Iterator[Finding]:
-    parameters = problem.parameters
-    place = parameters.support.describe(look.theta, 4)
-    yield from best_on_bound(parameters.on_bound(look.theta), f"as far as was looked ({place})")
-    size = problem._criterion.loss(look.theta) / float(np.trace(problem.weight @ problem._own_noise.cov))
+def _best_fit(setup: Setup, probe: Probe) -> Iterator[Finding]:
+    parameters = setup.parameters
+    place = parameters.support.describe(probe.theta, 4)
+    yield from best_on_bound(parameters.on_bound(probe.theta), f"as far as was looked ({place})")
+    size = setup.criterion.loss(probe.theta) / float(np.trace(setup.weight @ setup.noise.cov))
     advice = "check the units of x, y and theta; the noise may be far too small: give " + NOISE_COV
     yield from misses_data(size, f"at {place}", advice)
-    yield _minima(problem, look, place)
+    yield _minima(setup, probe, place)
 
 
-def _minima(problem: Known, look: FirstLook, place: str) -> Finding:
-    if look.whole:
-        others = len(problem.minima) - 1
-        nearest = min(problem.rivals, default=np.inf)
+def _minima(setup: Setup, probe: Probe, place: str) -> Finding:
+    if probe.whole:
+        others, behind = len(probe.minima) - 1, advantages(setup.criterion, probe.minima)
+        nearest = min(behind, default=np.inf)
         if not others:
             return Finding("fine", "best fit", f"every start of the search led to {place}")
         if nearest < RIVAL_LIMITS[1]:
-            other = problem.parameters.support.describe(problem.minima[1 + problem.rivals.index(nearest)].theta, 4)
+            other = setup.parameters.support.describe(probe.minima[1 + behind.index(nearest)].theta, 4)
             return rival_minimum(nearest, other, f"the best is {place}")
         return Finding("fine", "best fit", f"the best of {others + 1} minima is at {place}")
-    best, *rest = look.descents
-    starts = f"{len(look.descents)} short descents from the best of {len(look.starts)} theta"
-    later = f"the run searches from {len(problem._starts)} starts, and will say whether there are other minima"
-    unit = problem.parameters.spread
+    best, *rest = probe.descents
+    starts = f"{len(probe.descents)} short descents from the best of {len(probe.starts)} theta"
+    later = f"the run searches from {len(setup.starts)} starts, and will say whether there are other minima"
+    unit = setup.parameters.spread
     apart = [one for one in rest if np.abs((one.theta - best.theta) / unit).max() > ONE_PLACE]
     good = [one for one in apart if one.value - best.value < max(AS_GOOD, AS_GOOD_SHARE * best.value)]
     if good:
-        places = "; ".join([place, *(problem.parameters.support.describe(one.theta, 4) for one in good)])
+        places = "; ".join([place, *(setup.parameters.support.describe(one.theta, 4) for one in good)])
         message = f"{starts} came to different places that fit about as well: {places}"
         return Finding("note", "best fit", f"{message}; {later}", "if one of them is meant, restrict the priors to it")
     if not best.finished:
@@ -259,20 +190,20 @@ def _minima(problem: Known, look: FirstLook, place: str) -> Finding:
     return Finding("note", "best fit", f"{same}: {later}")
 
 
-def _sensitivity(problem: Known, look: FirstLook) -> Iterator[Finding]:
-    nodes, where = len(problem.rule.nodes), "" if look.whole else ", as far as was looked"
-    if look.gradient is None:
+def _sensitivity(setup: Setup, probe: Probe) -> Iterator[Finding]:
+    nodes, where = len(setup.rule.nodes), "" if probe.whole else ", as far as was looked"
+    if probe.gradient is None:
         message = "the simulator has no gradient where it fits best: it fails beside, or nothing is allowed there"
         yield Finding("problem", "parameters", message, "restrict the priors to where it works")
         return
-    size = float(np.sqrt(np.nanmean((problem.data.y @ problem._own_noise.whitener.T) ** 2)))
-    floor = 1e-8 * size / problem.parameters.spread
+    size = float(np.sqrt(np.nanmean((setup.data.y @ setup.noise.whitener.T) ** 2)))
+    floor = 1e-8 * size / setup.parameters.spread
     try:
         found = sensitivity(
-            _whitened(problem, look.gradient[:nodes]),
-            problem.rule.weights,
-            _metric(problem),
-            problem.parameters.names,
+            _whitened(setup, probe.gradient[:nodes]),
+            setup.rule.weights,
+            _metric(setup),
+            setup.parameters.names,
             floor,
         )
     except IdentifiabilityError as error:
@@ -281,12 +212,12 @@ def _sensitivity(problem: Known, look: FirstLook) -> Iterator[Finding]:
     yield told_apart(found.weakest, f" where it fits best{where}")
 
 
-def _quadrature(problem: Known, look: FirstLook) -> Iterator[Finding]:
-    rule, coarse = problem.domain.rules(problem.data.d)
-    if coarse is None or look.gradient is None:
+def _quadrature(setup: Setup, probe: Probe) -> Iterator[Finding]:
+    rule, coarse = setup.domain.rules(setup.data.d)
+    if coarse is None or probe.gradient is None:
         return
     fine, half = len(rule.nodes), len(coarse.nodes)
-    metric, gradient = _metric(problem), _whitened(problem, look.gradient[: fine + half])
+    metric, gradient = _metric(setup), _whitened(setup, probe.gradient[: fine + half])
     gram = gram_matrix(gradient[:fine], rule.weights, metric)
     if not (np.diag(gram) > 0).all():
         # a parameter without effect is a finding of its own
@@ -298,35 +229,22 @@ def _quadrature(problem: Known, look: FirstLook) -> Iterator[Finding]:
     yield quadrature_finding(error, message if enough else f"{message}, and the run will look at more nodes", "note")
 
 
-def _whitened(problem: Known, gradient: Array) -> Array:
-    return np.asarray(np.einsum("kl,nlp->nkp", problem._own_noise.whitener, gradient))
+def _whitened(setup: Setup, gradient: Array) -> Array:
+    return np.asarray(np.einsum("kl,nlp->nkp", setup.noise.whitener, gradient))
 
 
-def _metric(problem: Known) -> Array:
+def _metric(setup: Setup) -> Array:
     """W in whitened coordinates."""
-    unwhitener = problem._own_noise.unwhitener
-    return np.asarray(unwhitener.T @ problem.weight @ unwhitener)
+    unwhitener = setup.noise.unwhitener
+    return np.asarray(unwhitener.T @ setup.weight @ unwhitener)
 
 
-def _not_looked_at(problem: Known, look: FirstLook) -> Iterator[Finding]:
+def _not_looked_at(setup: Setup, probe: Probe) -> Iterator[Finding]:
     """What only a run can show."""
-    missing = [] if look.whole else [f"minima beyond those that {len(look.descents)} short descents may come to"]
+    missing = [] if probe.whole else [f"minima beyond those that {len(probe.descents)} short descents may come to"]
     missing += ["the bias and whether its prior fits", "the draws"]
-    if problem.simulator.emulator is None:
+    if setup.simulator.emulator is None:
         missing.append("how exact the gradient is")
-    message = f"{', '.join(missing)}; this look took {look.calls} calls of the simulator"
+    message = f"{', '.join(missing)}; this look took {probe.calls} calls of the simulator"
     advice = Advice("posterior.check() says it after a run", "orthocal run says it")
     yield Finding("note", "not looked at", message, advice)
-
-
-def _counted(number: float) -> str:
-    """A number of calls, with two digits that count."""
-    return f"{float(f'{number:.2g}'):,.0f}".replace(",", " ")
-
-
-def in_words(seconds: float) -> str:
-    """A time as people say it, with two digits that count."""
-    for longest, unit, name in ((1e-3, 1e-6, "µs"), (1, 1e-3, "ms"), (100, 1, "s"), (6000, 60, "min")):
-        if seconds < longest:
-            return f"{_counted(seconds / unit) if seconds >= 10 * unit else f'{seconds / unit:.2g}'} {name}"
-    return f"{_counted(seconds / 3600) if seconds >= 36000 else f'{seconds / 3600:.2g}'} h"

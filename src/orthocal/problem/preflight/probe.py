@@ -1,4 +1,4 @@
-"""A first look at a problem, for few calls of the simulator: how long they take, where it works, roughly where it fits.
+"""A first look at a problem for few calls of the simulator: how long they take, where it works, roughly where it fits.
 
 From some of the starts of the search a short descent each: Levenberg and Marquardt's, with a Jacobian that is found by
 differences once, and then learns from every step (Broyden 1965), so that a step is one call. Where a call takes so
@@ -7,6 +7,7 @@ little that the whole search takes seconds, the search itself is made, and a run
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +15,13 @@ from scipy.optimize import lsq_linear
 
 from ...arrays import Array, BoolArray
 from ...errors import NonFiniteError, OrthocalError
-from ..known import Known
+from ..data.field_data import FieldData
+from ..domain.domain import Domain, Rule
+from ..noise.noise import Noise
+from ..prior.parameters import Parameters
 from ..search.best_fit import Criterion, Descent
+from ..search.minima import Minimum, search_calls
 from ..simulator.simulator import BoundSimulator, GradientKind
-from .cost import search_calls
 
 #: starts that are looked at, short descents from the best of them, and their steps
 LOOKED, DESCENTS, STEPS = 12, 3, 15
@@ -33,15 +37,41 @@ AT_MINIMUM = 1.0
 LINEAR = 1e-4
 
 
-class FirstLook(NamedTuple):
+class Setup(NamedTuple):
+    """A problem as it is before the search for its best fit.
+
+    Attributes
+    ----------
+    noise, weight
+        That of the field data alone, and W.
+    starts
+        Of the search, (s, p).
+    searched, found_minima
+        Whether the search was made, and what gives its minima, after the search where it was not.
+    """
+
+    data: FieldData
+    parameters: Parameters
+    simulator: BoundSimulator
+    domain: Domain
+    rule: Rule
+    noise: Noise
+    weight: Array
+    criterion: Criterion
+    starts: Array
+    searched: bool
+    found_minima: Callable[[], tuple[Minimum, ...]]
+
+
+class Probe(NamedTuple):
     """What few calls say.
 
     Attributes
     ----------
     theta
         Where the simulator fits best, as far as was looked, (p,).
-    whole
-        Whether the search for the best fit was made to its end.
+    minima
+        Those that the search for the best fit found, where it was made.
     starts, models
         Theta that fill the priors, (k, p), and the simulator at the distinct data points there, (k, u, q), NaN where it
         fails.
@@ -62,7 +92,7 @@ class FirstLook(NamedTuple):
     """
 
     theta: Array
-    whole: bool
+    minima: tuple[Minimum, ...]
     starts: Array
     models: Array
     descents: tuple[Descent, ...]
@@ -75,19 +105,25 @@ class FirstLook(NamedTuple):
     calls: int
 
     @property
+    def whole(self) -> bool:
+        """Whether the search for the best fit was made to its end."""
+        return bool(self.minima)
+
+    @property
     def failing(self) -> BoolArray:
         """Which of the starts the simulator fails at, (k,)."""
         return np.asarray(np.isnan(self.models).any(axis=(1, 2)))
 
 
-def first_look(problem: Known) -> FirstLook:
+def probed(setup: Setup) -> Probe:
     """At most about 60 + 5 p calls, or the whole search where that is a matter of seconds."""
-    simulator, criterion, nodes = problem.simulator, problem._criterion, problem.rule.nodes
-    before, starts = simulator.calls, problem._starts[:LOOKED]
-    models, clock = _models(problem, criterion.x, starts)
-    whole = problem.searched or simulator.seconds_a_call * search_calls(problem) < CHEAP
-    descents = () if whole else _descents(criterion, starts, models)
-    theta = problem.minima[0].theta if whole else descents[0].theta
+    simulator, criterion, nodes = setup.simulator, setup.criterion, setup.rule.nodes
+    before, starts = simulator.calls, setup.starts[:LOOKED]
+    models, clock = _models(setup, criterion.x, starts)
+    search = simulator.seconds_a_call * search_calls(simulator, setup.parameters.p, len(setup.starts))
+    minima = setup.found_minima() if setup.searched or search < CHEAP else ()
+    descents = () if minima else _descents(criterion, starts, models)
+    theta = minima[0].theta if minima else descents[0].theta
     call = max(simulator.seconds_a_call, clock.mean())
     points = np.vstack([nodes, criterion.x])
     # twice: the first call with so many points may have something to prepare
@@ -95,16 +131,16 @@ def first_look(problem: Known) -> FirstLook:
     clock = _Clock.of(simulator)
     here = simulator.evaluate(points, theta)[len(nodes) :]
     alone = clock.mean()
-    gradient = _gradient(problem, criterion.x, theta)
+    gradient = _gradient(setup, criterion.x, theta)
     # those of a gradient by differences are of the same kind, unless several are made at a time
     differences = simulator.gradient_kind is GradientKind.DIFFERENCE and simulator.jobs == 1
     at_nodes = clock.mean() if differences else alone
     at_data = None if gradient is None else gradient[-len(here) :]
-    if not whole:
+    if descents:
         descents = (_verified(criterion, descents[0], here, at_data), *descents[1:])
-    return FirstLook(
+    return Probe(
         theta,
-        whole,
+        minima,
         starts,
         models,
         descents,
@@ -113,7 +149,7 @@ def first_look(problem: Known) -> FirstLook:
         here,
         gradient,
         at_data is not None and _linear(starts - theta, models - here, at_data),
-        _row_error(problem, criterion.x, theta, here),
+        _row_error(setup, criterion.x, theta, here),
         simulator.calls - before,
     )
 
@@ -139,9 +175,9 @@ class _Clock(NamedTuple):
         return (self.simulator.seconds - self.seconds) / calls if calls else 0.0
 
 
-def _models(problem: Known, x: Array, starts: Array) -> tuple[Array, _Clock]:
+def _models(setup: Setup, x: Array, starts: Array) -> tuple[Array, _Clock]:
     """The simulator at x for the starts; the first that works finds out what it takes, and the clock begins there."""
-    simulator, models = problem.simulator, list[Array]()
+    simulator, models = setup.simulator, list[Array]()
     failure: NonFiniteError | None = None
     for number, start in enumerate(starts):
         if simulator.works and number:
@@ -150,7 +186,7 @@ def _models(problem: Known, x: Array, starts: Array) -> tuple[Array, _Clock]:
         try:
             models.append(simulator.required(x, start))
         except NonFiniteError as error:
-            models.append(np.full((len(x), problem.data.q), np.nan))
+            models.append(np.full((len(x), setup.data.q), np.nan))
             failure = failure or error
     if failure is not None and not simulator.works:
         raise failure
@@ -239,12 +275,12 @@ def _slope(criterion: Criterion, theta: Array, residual: Array) -> Array | None:
     return np.stack(columns, axis=1)
 
 
-def _gradient(problem: Known, x: Array, theta: Array) -> Array | None:
+def _gradient(setup: Setup, x: Array, theta: Array) -> Array | None:
     """At nodes, coarse nodes and x, with the calls of one gradient."""
-    rule, coarse = problem.domain.rules(problem.data.d)
+    rule, coarse = setup.domain.rules(setup.data.d)
     parts = [rule.nodes, *([] if coarse is None else [coarse.nodes]), x]
     try:
-        return problem.simulator.gradient(np.vstack(parts), problem.parameters.clipped(theta, 1e-6))
+        return setup.simulator.gradient(np.vstack(parts), setup.parameters.clipped(theta, 1e-6))
     except OrthocalError:
         return None
 
@@ -256,12 +292,12 @@ def _linear(moved: Array, change: Array, gradient: Array) -> bool:
     return bool(np.abs(missed).max() < LINEAR * max(float(np.abs(change[works]).max()), 1e-300))
 
 
-def _row_error(problem: Known, x: Array, theta: Array, here: Array) -> Array | None:
+def _row_error(setup: Setup, x: Array, theta: Array, here: Array) -> Array | None:
     """f at every other row alone less f there, (r, q); infinite where it fails."""
     rows = slice(1, None, 2)
-    if problem.simulator.emulator is not None or problem.data.without_inputs or len(x) < 2:
+    if setup.simulator.emulator is not None or setup.data.without_inputs or len(x) < 2:
         return None
     try:
-        return np.abs(problem.simulator.required(x[rows], theta) - here[rows])
+        return np.abs(setup.simulator.required(x[rows], theta) - here[rows])
     except OrthocalError:
-        return np.full((len(x[rows]), problem.data.q), np.inf)
+        return np.full((len(x[rows]), setup.data.q), np.inf)

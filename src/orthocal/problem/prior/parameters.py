@@ -11,6 +11,7 @@ from scipy.stats import qmc
 
 from ...arrays import Array, BoolArray
 from ...errors import InputError
+from ...pages.tables import Table
 from .constraints import Constraint
 from .joint import JointDistribution, joint_prior
 from .priors import Block, Distribution, SinglePrior
@@ -43,6 +44,8 @@ TRIED, MOST_TRIED = 4096, 131_072
 ALLOWED = 2000
 #: the dimension of draws whose model and bias at the data were kept, where these are not all
 KEPT = "kept_draw"
+#: quantiles of the priors that are shown
+LEVELS = (0.025, 0.5, 0.975)
 RESERVED_NAMES = frozenset(STORED_BESIDE) | {KEPT} | {dim for dims in STORED_BESIDE.values() for dim in dims}
 
 
@@ -272,6 +275,13 @@ class Parameters:
                 f"order {', '.join(self.names)}, or bring the priors nearer to where it holds"
             )
         return allowed[:count], len(allowed) / tried
+
+
+def prior_table(parameters: Parameters) -> Table:
+    """One row a parameter: quantiles of its prior."""
+    quantiles = parameters.marginal_quantile(np.tile(np.array(LEVELS)[:, None], parameters.p))
+    rows = [[name, *(f"{value:.4g}" for value in quantiles[:, j])] for j, name in enumerate(parameters.names)]
+    return Table(["parameter", *(f"prior {100 * level:g} %" for level in LEVELS)], rows)
 
 
 def variable_name(name: str) -> str:

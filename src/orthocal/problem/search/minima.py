@@ -188,6 +188,8 @@ MOST_EDGES = 8
 ROUGH_ROWS = 2000
 #: with more parameters than this, whose gradients are most of the work, so many descents to one place are enough
 MANY, ALIKE = 12, 10
+#: steps of a descent of the search: of a linear simulator, of a curved one
+STEPS = {True: 3.0, False: 7.0}
 
 
 class Minimum(NamedTuple):
@@ -244,6 +246,18 @@ def least_squares_minima(criterion: Criterion, minima: tuple[Minimum, ...], most
         _keep_better(ends, alone.descend(start, *FINE), criterion.parameters)
     ordered = sorted((end for end in ends if np.isfinite(end.value)), key=lambda end: end.value)
     return tuple(Minimum(end.theta, alone.loss(end.theta), end.finished) for end in ordered)
+
+
+def advantages(criterion: Criterion, minima: tuple[Minimum, ...]) -> tuple[float, ...]:
+    """By how much the best is better than the others, at most eight, in standard errors."""
+    return tuple(criterion.advantage(minima[0].theta, one.theta) for one in minima[1:9])
+
+
+def search_calls(simulator: BoundSimulator, p: int, starts: int, linear: bool = False) -> float:
+    """About how many calls the search takes, for p parameters and so many starts."""
+    descents = min(starts, ALIKE) if p > MANY else starts
+    # those that go to the end, from the best place at least, and to the minima of the loss alone
+    return starts + (descents + 2) * STEPS[linear] * (1 + simulator.gradient_calls)
 
 
 def _rough_descents(criterion: Criterion, began: list[_Start]) -> list[Descent]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from enum import StrEnum
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -191,6 +191,12 @@ class BoundSimulator:
     def jobs(self) -> int:
         """Calls that are made at a time."""
         return self._many.jobs if isinstance(self._many, ParallelCalls) else 1
+
+    @property
+    def gradient_calls(self) -> int:
+        """Calls that a gradient takes."""
+        differences = self.gradient_kind in (GradientKind.DIFFERENCE, GradientKind.AUTO)
+        return 2 * len(self._support.names) if differences else 1
 
     def batch(self, x: Array, theta: Array, label: str | None = None) -> Array:
         """f(x, theta_c) for theta (c, p), as (c, m, q); many calls show a bar with a label."""
@@ -405,6 +411,24 @@ class BoundSimulator:
         if self._jacobian is None:
             self._jacobian = jacobian(self._user_function)
         return self._jacobian
+
+
+class OneOutcome(NamedTuple):
+    """Outcome k of a simulator."""
+
+    simulator: BoundSimulator
+    k: int
+
+    def one(self, x: Array, theta: Array) -> Array:
+        """For theta (p,)."""
+        return self.simulator.evaluate(x, theta)[:, self.k]
+
+    def batch(self, x: Array, theta: Array) -> Array:
+        """For theta (c, p)."""
+        return self.simulator.batch(x, theta)[:, :, self.k]
+
+    def gradient(self, x: Array, theta: Array) -> Array:
+        return self.simulator.gradient(x, theta)[:, self.k]
 
 
 def _many_calls(simulator: Simulator) -> ManyCalls | None:
