@@ -19,7 +19,7 @@ from .advice import NEXT_RUNS
 from .errors import InputError, OrthocalWarning
 from .execution.checkpoints.checkpoint_file import Checkpoint, kept_in
 from .execution.checkpoints.keeping import Keeper, keeper_around, kept_by
-from .execution.work.clock import Clock, Spent
+from .execution.work.calls import Spent
 from .experiments import Experiments
 from .experiments.calibrated import alone, made
 from .experiments.draws import joint_method
@@ -145,7 +145,7 @@ class _Run:
 
     def posterior(self, draws: int, known: Keeper | None = None) -> Posterior:
         """``known`` is where a run with fewer draws ended."""
-        problem, work = self.problem, _Work(self.problem)
+        problem, work = self.problem, _Stages(self.problem)
         with self._begun(draws, known) as (plan, keeper, entropy):
             # before there are draws beside it, as both take memory at the data
             _ = problem.loss_minima
@@ -220,7 +220,7 @@ class _RunTogether(_Run):
     experiments: Experiments = field(kw_only=True)
 
     def posterior(self, draws: int, known: Keeper | None = None) -> Posterior:
-        works = {name: _Work(one) for name, one in self.experiments.problems.items()}
+        works = {name: _Stages(one) for name, one in self.experiments.problems.items()}
 
         def work_of(name: str) -> dict[str, Any]:
             works[name].end_of("sampling")
@@ -279,19 +279,19 @@ def _added(works: list[dict[str, Any]]) -> dict[str, Any]:
     return {"stages": stages, "seconds": wall, **{name: sum(work[name] for work in works) for name in numbers}}
 
 
-class _Work:
+class _Stages:
     """What the calibration of a problem takes, from now on: its simulator may have worked before."""
 
     def __init__(self, problem: Problem) -> None:
-        self._problem, self._clock = problem, Clock(problem.simulator)
+        self._problem, self._before = problem, problem.simulator.spent()
         self._failures, self._search = problem.simulator.failures, problem.simulator.search
         self._stages = {"best fit": Spent()}
 
     def end_of(self, stage: str) -> None:
         """What has been done since the last one ended is this stage, but for the search for the best fit."""
         simulator = self._problem.simulator
-        spent, searched = self._clock.spent(), simulator.search.less(self._search)
-        self._clock, self._search = Clock(simulator), simulator.search
+        spent, searched = simulator.spent().less(self._before), simulator.search.less(self._search)
+        self._before, self._search = simulator.spent(), simulator.search
         self._stages["best fit"] = self._stages["best fit"].plus(searched)
         self._stages[stage] = spent.less(searched)
 

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from ..advice import NOISE_COV, Y_ERR
 from ..arrays import Array, BoolArray, Names, as_floats, checked_names
 from ..errors import InputError, SimulatorError
-from ..execution.work.calls import Elsewhere, Endable
+from ..execution.work.calls import Elsewhere
 from ..execution.work.simulation import ByName
 from .domain.domain import Domain, Points
 from .noise.noise import Noise, NoiseSource, known_noise
@@ -304,8 +304,7 @@ class _RepeatedElsewhere(_Repeated):
         return self.function.at_a_time
 
     def end_calls(self) -> None:
-        if isinstance(self.function, Endable):
-            self.function.end_calls()
+        getattr(self.function, "end_calls", lambda: None)()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import reduce
 from typing import Any
 
-from ..execution.work.clock import Spent
+from ..execution.work.calls import Spent
 from ..findings import Finding, Level
 from ..methods.base import RunNotes
 from ..problem.noise.estimate import ADVICE

@@ -22,7 +22,7 @@ OF_THE_QUESTION = ("InvalidInput", "InvalidOutput", "UnsupportedFeature", "Model
 Config = dict[str, Any]
 
 
-class Call(NamedTuple):
+class ModelInput(NamedTuple):
     """What the model is called with; ``places`` are the block and the place in it of each parameter."""
 
     blocks: list[list[float]]
@@ -34,7 +34,7 @@ class Question(NamedTuple):
     """A call with what is asked about it: the value, or a derivative."""
 
     path: str
-    call: Call
+    call: ModelInput
     more: dict[str, Any]
 
 
@@ -119,7 +119,7 @@ class RemoteModel:
         return answer[wanted]
 
 
-def columns_asked(call: Call, sizes: list[tuple[int, int]]) -> list[Question]:
+def columns_asked(call: ModelInput, sizes: list[tuple[int, int]]) -> list[Question]:
     """df_b/dtheta_j for every output block b, (number, size), and parameter."""
     return [
         Question("ApplyJacobian", call, {"outWrt": b, "inWrt": block, "vec": _unit(len(call.blocks[block]), place)})
@@ -128,7 +128,7 @@ def columns_asked(call: Call, sizes: list[tuple[int, int]]) -> list[Question]:
     ]
 
 
-def rows_asked(call: Call, sizes: list[tuple[int, int]]) -> list[Question]:
+def rows_asked(call: ModelInput, sizes: list[tuple[int, int]]) -> list[Question]:
     """The derivatives of every single output by each block of theta."""
     return [
         Question("Gradient", call, {"outWrt": b, "inWrt": block, "sens": _unit(size, row)})

@@ -13,7 +13,7 @@ import numpy as np
 from ...arrays import Array
 from ...errors import SimulatorError, where_raised
 from ..checkpoints.keeping import VALUES, keeper
-from .calls import Answer
+from .calls import Answer, ParallelCalls
 from .simulation import RunResult, RunTask, Simulation, finite_output, plain
 from .workers import Lost, now
 
@@ -90,6 +90,10 @@ class BatchedCalls:
             return [*self.each(x, theta[:half]), *self.each(x, theta[half:])]
         wall = (perf_counter() - began) / len(theta)
         return [Answer(np.asarray(output), wall=wall) for output in outputs]
+
+
+#: where many theta are asked for
+ManyCalls = ParallelCalls | BatchedCalls
 
 
 class _Batches:

@@ -1,19 +1,20 @@
-"""Calls of one function for many theta at a time: in several processes, or in threads.
+"""CallGroup of one function for many theta at a time: in several processes, or in threads.
 
-Everything that asks for f(x, theta_c) of many theta goes through ``ManyCalls``. What the function is decides which one
-there is: ``ParallelCalls`` has processes, or threads where the function is ``Elsewhere``; ``batched.BatchedCalls`` is
-for a function that takes many theta itself.
+``ParallelCalls`` has processes, or threads where the function is ``Elsewhere``. For a function that takes many theta
+itself there is ``batched.BatchedCalls``, with the same methods. What a run keeps of slow calls is neither made again
+nor lost.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 from weakref import finalize
 
@@ -21,7 +22,6 @@ from ...arrays import Array
 from ...errors import NonFiniteError, SimulatorError, where_raised
 from ...machine.threads import limit_blas_for_good
 from ..checkpoints.keeping import GRADIENT, VALUES, keeper
-from .clock import cpu_seconds
 from .processes import ProcessWorkers, starts_afresh
 from .workers import Lost, ThreadWorkers, Work, Workers
 
@@ -49,7 +49,7 @@ ATTEMPTS = 2
 class Elsewhere(Protocol):
     """A function f(x, theta) whose work is done elsewhere, by a program or a server: threads are enough to wait for it.
 
-    It may be called from several threads at a time.
+    It may be called from several threads at a time, and may have ``end_calls()``, which ends those that are under way.
     """
 
     @property
@@ -57,12 +57,29 @@ class Elsewhere(Protocol):
         """How many calls it takes at a time: the threads that there are, where the user does not say."""
 
 
-@runtime_checkable
-class Endable(Protocol):
-    """The same, if its calls can be ended."""
+class Spent(NamedTuple):
+    """What a stage takes: seconds of wall time and of all CPUs, those waiting for the simulator, and its calls."""
 
-    def end_calls(self) -> None:
-        """Those that are under way; later ones are made."""
+    wall: float = 0.0
+    cpu: float = 0.0
+    simulator: float = 0.0
+    calls: int = 0
+
+    def less(self, other: Spent) -> Spent:
+        """Without what another one took."""
+        return Spent(
+            self.wall - other.wall, self.cpu - other.cpu, self.simulator - other.simulator, self.calls - other.calls
+        )
+
+    def plus(self, other: Spent) -> Spent:
+        """Together with what another one took."""
+        return self.less(Spent().less(other))
+
+
+def cpu_seconds() -> float:
+    """Of this process and of the processes that it has started and that have ended."""
+    # the times of the system count hundredths of a second
+    return process_time() + sum(os.times()[2:4])
 
 
 class Answer(NamedTuple):
@@ -79,34 +96,6 @@ class Answer(NamedTuple):
     fatal: str | None = None
 
 
-class Answers(Protocol):
-    """(number, answer) of every call as they come; it has a length for progress bars."""
-
-    def __len__(self) -> int: ...
-
-    def __iter__(self) -> Iterator[tuple[int, Answer]]: ...
-
-
-class ManyCalls(Protocol):
-    """f(x, theta) for many theta at a time. What a run keeps of slow calls is neither made again nor lost."""
-
-    def answers(self, x: Array, theta: Array) -> Answers:
-        """What the function gives for each of theta (c, p), at x as the user takes it."""
-
-    def pays(self, count: int) -> bool:
-        """Whether so many calls are better made here than one after the other."""
-
-    @property
-    def long(self) -> bool:
-        """Whether a call takes so long that those who ask may wait for each other."""
-
-    def took(self, seconds: float, label: str) -> None:
-        """A call that was made one after the other took so long; ``label`` is that of ``keeping``."""
-
-    def close(self) -> None:
-        """End what was started for it, whatever it does."""
-
-
 class Call(NamedTuple):
     """f(x, theta) that is to be computed, its place among the others, and how often it was tried.
 
@@ -119,7 +108,7 @@ class Call(NamedTuple):
     alone: bool = False
 
 
-class Calls(NamedTuple):
+class CallGroup(NamedTuple):
     """Some calls that are made together, of the function or of its gradient."""
 
     label: str
@@ -134,7 +123,7 @@ class _Caller:
     functions: dict[str, Callable[[Array, Array], Any]]
     own: bool
 
-    def __call__(self, calls: Calls) -> list[Answer]:
+    def __call__(self, calls: CallGroup) -> list[Answer]:
         if self.own:
             _one_blas_thread_here()
         function = self.functions[calls.label]
@@ -190,14 +179,17 @@ class ParallelCalls:
         self._function = function
         self.jobs, self.timeout = jobs, timeout
         functions = {VALUES: function} if gradient is None else {VALUES: function, GRADIENT: gradient}
-        self._work: Work[Calls, list[Answer]] = Work(_Caller(functions, not self.threads), timeout, CURE)
-        self._workers: Workers[Calls, list[Answer]] | None = None
+        self._work: Work[CallGroup, list[Answer]] = Work(_Caller(functions, not self.threads), timeout, CURE)
+        self._workers: Workers[CallGroup, list[Answer]] | None = None
         self._seconds = {label: deque[float](maxlen=REMEMBERED) for label in (VALUES, GRADIENT)}
         self._declined = 0.0
         self.worked = False
 
-    def answers(self, x: Array, theta: Array, label: str = VALUES) -> Answers:
-        """``label`` says whether the function is called, or its gradient."""
+    def answers(self, x: Array, theta: Array, label: str = VALUES) -> _Sent:
+        """What the function gives for each of theta (c, p), at x as the user takes it: (number, answer), as they come.
+
+        ``label`` says whether the function is called, or its gradient.
+        """
         return _Sent(self, label, x, [Call(number, one) for number, one in enumerate(theta)])
 
     def one(self, x: Array, theta: Array) -> Answer:
@@ -206,6 +198,7 @@ class ParallelCalls:
         return answer
 
     def pays(self, count: int, label: str = VALUES) -> bool:
+        """Whether so many calls are better made here than one after the other."""
         if self.timeout is not None:
             return True
         expected = count * self.seconds(label)
@@ -218,9 +211,11 @@ class ParallelCalls:
 
     @property
     def long(self) -> bool:
+        """Whether a call takes so long that those who ask may wait for each other."""
         return self.timeout is not None or self.seconds(VALUES) > LONG
 
     def took(self, seconds: float, label: str = VALUES) -> None:
+        """A call that was made one after the other took so long."""
         self._seconds[label].append(seconds)
 
     @property
@@ -244,26 +239,26 @@ class ParallelCalls:
         short = round(TOGETHER / max(self.seconds(label), 1e-9))
         return max(1, min(short, -(-waiting // self.jobs)))
 
-    def open(self) -> Workers[Calls, list[Answer]]:
+    def open(self) -> Workers[CallGroup, list[Answer]]:
         """The workers."""
         if self._workers is None:
-            workers: Workers[Calls, list[Answer]]
+            workers: Workers[CallGroup, list[Answer]]
             workers = ThreadWorkers(self._work, self.jobs) if self.threads else ProcessWorkers(self._work, self.jobs)
             self._workers = workers
             self._end = finalize(self, workers.__exit__, None, None, None)
         return self._workers
 
     def close(self) -> None:
+        """End what was started for it, whatever it does."""
         if self._workers is not None:
-            if isinstance(self._function, Endable):
-                # threads cannot be ended, and would be waited for
-                self._function.end_calls()
+            # threads cannot be ended, and would be waited for
+            getattr(self._function, "end_calls", lambda: None)()
             self._end()
             self._workers = None
 
 
 class _Sent:
-    """The answers of calls that are sent to workers."""
+    """The answers of calls that are sent to workers; it has a length for progress bars."""
 
     def __init__(self, calls: ParallelCalls, label: str, x: Array, tasks: list[Call]) -> None:
         self._calls, self._label, self._x, self._tasks = calls, label, x, tasks
@@ -299,7 +294,7 @@ class _Sent:
         workers, in_flight, lost = self._calls.open(), 0, list[tuple[Call, str]]()
         while waiting or in_flight:
             while waiting and in_flight < workers.width:
-                workers.submit(Calls(self._label, self._x, self._next(waiting)))
+                workers.submit(CallGroup(self._label, self._x, self._next(waiting)))
                 in_flight += 1
             for sent, result in workers.finished():
                 in_flight -= 1
@@ -327,7 +322,7 @@ class _Sent:
             taken.append(waiting.popleft())
         return taken
 
-    def _again(self, sent: Calls, lost: Lost, waiting: deque[Call]) -> list[tuple[Call, str]]:
+    def _again(self, sent: CallGroup, lost: Lost, waiting: deque[Call]) -> list[tuple[Call, str]]:
         """What is tried once more waits again; the rest is returned, with how it ended."""
         alone = len(sent.each) == 1
         if alone and (not lost.died or sent.each[0].tried + 1 >= ATTEMPTS):

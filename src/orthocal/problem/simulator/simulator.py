@@ -16,9 +16,8 @@ import numpy as np
 from ...arrays import Array, IntArray, repeated_rows, shaped_output
 from ...errors import InputError, NonFiniteError, SimulatorError, where_raised
 from ...execution.checkpoints.keeping import GRADIENT, VALUES, kept_call
-from ...execution.work.batched import BatchedCalls, OneOfBatch
-from ...execution.work.calls import REMEMBERED, Answer, ManyCalls, ParallelCalls
-from ...execution.work.clock import Clock, Spent
+from ...execution.work.batched import BatchedCalls, ManyCalls, OneOfBatch
+from ...execution.work.calls import REMEMBERED, Answer, ParallelCalls, Spent, cpu_seconds
 from ...progress import progress_bar
 from ..data.transforms import TRANSFORMS, Transforms
 from ..prior.parameters import Support
@@ -165,9 +164,13 @@ class BoundSimulator:
     @contextmanager
     def searching(self) -> Iterator[None]:
         """What is done now counts as the search for a best fit."""
-        clock = Clock(self)
+        before = self.spent()
         yield
-        self.search = self.search.plus(clock.spent())
+        self.search = self.search.plus(self.spent().less(before))
+
+    def spent(self) -> Spent:
+        """The time now, and what the calls took so far: of two of these the difference counts."""
+        return Spent(perf_counter(), cpu_seconds() + self.worker_cpu, self.seconds, self.calls)
 
     @property
     def many_at_a_time(self) -> bool:
