@@ -16,7 +16,7 @@ import numpy as np
 import orthocal as oc
 from emulators import BOREHOLE, borehole, friedman, table_of
 from orthocal.emulators.base import EMULATORS
-from orthocal.emulators.held_out.race import Raced, _decided, raced, split
+from orthocal.emulators.race import Raced, _decided, raced, split
 
 X = np.linspace(0, 1, 15)[:, None]
 UNIT = dict.fromkeys("ab", (0.0, 1.0))

@@ -17,14 +17,14 @@ import pytest
 import orthocal as oc
 import orthocal.testing
 from orthocal.bias.base import ListedPrior
-from orthocal.emulators.base import Settings
+from orthocal.emulators.base import ListedRegressor
 from orthocal.methods.base import ListedMethod
 from orthocal.regression.settings import Choices
 
 #: what each member of a family has is shown once, by the Protocols and bases of the family
 BASES: dict[str, tuple[type, ...]] = {
     "bias": (oc.bias.BiasPrior, oc.bias.BiasSampler, ListedPrior, Choices),
-    "emulators": (oc.emulators.Regressor, Settings),
+    "emulators": (oc.emulators.Regressor, ListedRegressor),
     "kernels": (oc.kernels.Kernel,),
     "losses": (oc.losses.Loss,),
     "methods": (oc.methods.Method, ListedMethod),

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats
 
 import orthocal as oc
-from orthocal.emulators.held_out.page import write_emulator_page
+from orthocal.emulators.choice import write_emulator_page
 from orthocal.galaxy.fit import fit_galaxy
 from orthocal.galaxy.fit_data import table_data
 from orthocal.galaxy.fit_page import write_all

@@ -10,9 +10,9 @@ import pytest
 from scipy.stats import qmc
 
 import orthocal as oc
-from orthocal.emulators.draws.gp_draws import ROOM, unresolved
-from orthocal.emulators.draws.lazy_sequence import Lazy, Room
-from orthocal.emulators.draws.spread import draw_spread, folds, mixture
+from orthocal.emulators.emulator import draw_spread, folds, mixture
+from orthocal.emulators.gp import ROOM, unresolved
+from orthocal.emulators.lazy_sequence import Lazy, Room
 from orthocal.errors import InputError
 from orthocal.regression.gaussian_process import correlation
 

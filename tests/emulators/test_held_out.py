@@ -44,5 +44,5 @@ def test_comparison_leaves_out_what_cannot_be_fitted():
 
 @pytest.mark.slow
 def test_auto_takes_the_best(monkeypatch):
-    monkeypatch.setattr("orthocal.emulators.held_out.held_out.EMULATORS", {"forest": None, "gp": None})
+    monkeypatch.setattr("orthocal.emulators.choice.EMULATORS", {"forest": None, "gp": None})
     assert oc.emulate(table(25), "auto").name == "gp"

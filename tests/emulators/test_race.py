@@ -5,7 +5,7 @@ import pytest
 from emulator_cases import Nearest
 
 import orthocal as oc
-from orthocal.emulators.held_out.race import clearly_worse, split
+from orthocal.emulators.race import clearly_worse, split
 from orthocal.errors import InputError
 
 X = np.linspace(0, 1, 6)

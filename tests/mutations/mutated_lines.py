@@ -261,7 +261,7 @@ MUTATIONS = [
         ),
     ),
     *_of(
-        "emulators/draws/gp_draws.py",
+        "emulators/gp.py",
         "emulators/test_gp_hyperparameters.py",
         ("draws of few runs with the likeliest hyperparameters", "fitted = fitted.redrawn(rng)", "rng.random()"),
     ),

@@ -12,7 +12,7 @@ from .documents import Json, Quiet, give, quietly, say
 from .outputs import listed, outputs_in
 
 if TYPE_CHECKING:
-    from ..emulators.held_out.held_out import EmulatorComparison
+    from ..emulators.choice import EmulatorComparison
     from ..runs.table import RunTable
 
 
@@ -38,8 +38,7 @@ def emulate(
     quiet: Quiet = False,
 ) -> None:
     """Compare emulators by how well they predict runs that they have not seen."""
-    from ..emulators.held_out.held_out import compare_emulators
-    from ..emulators.held_out.page import write_emulator_page
+    from ..emulators.choice import compare_emulators, write_emulator_page
 
     names = None if emulators is None else listed(emulators)
     kinds = {"table": "emulators.csv", "figure": "emulators.svg", "report": "emulators.html"}

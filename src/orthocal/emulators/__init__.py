@@ -13,5 +13,5 @@ from .bmars import BMARS as BMARS
 from .scikit_learn import Forest as Forest
 from .scikit_learn import MLP as MLP
 from .choice import emulate as emulate
-from .held_out.held_out import EmulatorComparison as EmulatorComparison
-from .held_out.held_out import compare_emulators as compare_emulators
+from .choice import EmulatorComparison as EmulatorComparison
+from .choice import compare_emulators as compare_emulators

@@ -13,7 +13,7 @@ from ..progress import announced
 from ..regression.bart import BARTSampler, Forest
 from ..regression.settings import BARTSettings
 from ..regression.tree_kernels import evaluate
-from .base import Layout, Settings, listed
+from .base import Layout, ListedRegressor, listed
 from .lookup import MOST_BYTES, Lookup, Packed, SoftForest
 from .replicates import pure_var
 from .sampled_regression import Chain, Sampled, check_rows, check_whole, keeps_from, noise_prior, sample_targets
@@ -27,7 +27,7 @@ GATE_WIDTH = 0.1
 
 @listed
 @dataclass(frozen=True)
-class BART(Settings):
+class BART(ListedRegressor):
     """target = sum of trees + N(0, noise variance) (Chipman, George, McCulloch 2010): the mean over the draws.
 
     Each target has a chain of its own. Cut points lie evenly over the range of each input, between the values of a

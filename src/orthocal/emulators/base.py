@@ -7,103 +7,51 @@ of runs, and outputs of the predictions. ``Foreign`` makes a regressor of any ob
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
 
-# What a regressor has learnt, and what more it may know: each a small Protocol.
-
 
 class FittedRegressor(Protocol):
-    """What was learnt. It may do more: see the Protocols below."""
+    """What was learnt. ``predict`` is all that is needed; of what it may have besides, without effect where it is not:
+
+    ``gradient(inputs)``
+        d predict / d inputs, (M, r, k). Without one the predictions count as step functions.
+    ``variance(inputs)``
+        Variance of the error of the predictions, (M, r).
+    ``scatter_known``, ``scatter_var(inputs)``
+        Whether there were replicates that differ, and the variance of a single run's targets about their mean function,
+        (M, r); the variance above is then the mean's.
+    ``lengthscales``
+        How far each input can change before each target does, (r, k), in the unit cube.
+    ``cell_width``
+        Of step functions, how wide their steps are, (k,); those of others span the gaps between the runs' values.
+    ``at(points)``
+        The function theta (p,) -> (m, r) for points (m, d), computed once; it may have ``gradient(theta)``, (m, r, p).
+    ``draws(count, rng)``
+        So many functions that may be the one that was learnt, each of all targets together. Their mean is ``predict``,
+        and their variance ``variance`` where there is one. Each has a gradient if this has one.
+    ``kept``, ``mixed(weights)``
+        The number of draws of its posterior that it keeps, whose spread is put right by held-out runs, and
+        sum_i weights_i draw_i, smooth in theta, with a gradient.
+    """
 
     def predict(self, inputs: Array) -> Array:
         """The targets at inputs (M, k), (M, r)."""
 
 
-@runtime_checkable
-class WithGradient(FittedRegressor, Protocol):
-    """Without a gradient the predictions count as step functions."""
-
-    def gradient(self, inputs: Array) -> Array:
-        """d predict / d inputs, (M, r, k)."""
-
-
-@runtime_checkable
-class WithVariance(FittedRegressor, Protocol):
-    """Knows its error."""
-
-    def variance(self, inputs: Array) -> Array:
-        """Variance of the error of the predictions, (M, r)."""
-
-
-@runtime_checkable
-class WithScatter(WithVariance, Protocol):
-    """Tells the scatter of a single run from its own error, where replicates do; its variance is then the mean's."""
-
-    @property
-    def scatter_known(self) -> bool:
-        """Whether there were replicates that differ."""
-
-    def scatter_var(self, inputs: Array) -> Array:
-        """Variance of a single run's targets about their mean function, (M, r)."""
-
-
-@runtime_checkable
-class WithLengthscales(FittedRegressor, Protocol):
-    """Knows how far its inputs can change before the targets do."""
-
-    #: of each target, (r, k), in the unit cube
-    lengthscales: Array
-
-
-@runtime_checkable
-class WithCells(FittedRegressor, Protocol):
-    """Step functions that know how wide their steps are; those of others span the gaps between the runs' values."""
-
-    #: in the unit cube, (k,)
-    cell_width: Array
-
-
-@runtime_checkable
-class WithPoints(FittedRegressor, Protocol):
-    """Can compute once, for fixed points, what does not depend on theta."""
-
-    def at(self, points: Array) -> Callable[[Array], Array]:
-        """The function theta (p,) -> (m, r) for points (m, d); it may have ``gradient(theta)``, (m, r, p)."""
-
-
-@runtime_checkable
-class WithDraws(FittedRegressor, Protocol):
-    """Knows its error as a distribution of functions, not only point by point."""
-
-    def draws(self, count: int, rng: np.random.Generator) -> Sequence[FittedRegressor]:
-        """So many functions that may be the one that was learnt, each of all targets together.
-
-        Their mean is ``predict``, and their variance ``variance`` where there is one. Each has a gradient if this has
-        one. They may be made when they are asked for.
-        """
-
-
-@runtime_checkable
-class WithKept(FittedRegressor, Protocol):
-    """Keeps draws of its posterior, whose spread is put right by held-out runs; see ``emulators/draws/spread.py``."""
-
-    @property
-    def kept(self) -> int:
-        """Number of the draws."""
-
-    def mixed(self, weights: Array) -> FittedRegressor:
-        """sum_i weights_i draw_i, smooth in theta, with a gradient."""
+def that_have(fitted: Sequence[FittedRegressor], name: str) -> list[Any]:
+    """What of these those have that have it, by a name above."""
+    return [getattr(one, name) for one in fitted if hasattr(one, name)]
 
 
 def common_lengthscale(fitted: Sequence[FittedRegressor], sizes: Sequence[Array] | None, p: int) -> Array | None:
     """Those of theta, (p,), for all targets together: larger ones count for more; None where there are none."""
-    own = [one.lengthscales[:, -p:] for one in fitted if isinstance(one, WithLengthscales)]
+    own = [lengthscales[:, -p:] for lengthscales in that_have(fitted, "lengthscales")]
     if len(own) < len(fitted):
         return None
     weights = np.concatenate([np.ones(len(one)) for one in own] if sizes is None else [size**2 for size in sizes])
@@ -116,16 +64,11 @@ Layout = Literal["components", "stacked"]
 
 
 @runtime_checkable
-class Quick(Protocol):
-    """Has a shorter way to learn, which shows how large its errors are."""
-
-    def quick(self) -> Regressor:
-        """With fewer draws."""
-
-
-@runtime_checkable
 class Regressor(Protocol):
     """Learns targets (N, r) from inputs (N, k), in the layout that suits it.
+
+    It may have ``fit_components``, as ``fit``, for targets in order of falling importance; and ``quick()``, the same
+    with a shorter way to learn, which shows how large the errors are of what keeps draws.
 
     Examples
     --------
@@ -167,26 +110,20 @@ class Regressor(Protocol):
         """
 
 
-@runtime_checkable
-class LearnsComponents(Protocol):
-    """Has a way of its own to learn targets in order of falling importance."""
+class ListedRegressor:
+    """A base for the settings of a regressor that can be asked for by its name; what it learns is an object of its own.
 
-    def fit_components(self, inputs: Array, targets: Array) -> FittedRegressor:
-        """As ``fit``."""
-
-
-class ListedRegressor(Regressor, Protocol):
-    """A regressor that can be asked for by its name; called without arguments it has the default settings."""
+    Called without arguments it has the default settings.
+    """
 
     name: ClassVar[str]
     #: what it is, with its article
     words: ClassVar[str]
+    layout: ClassVar[Layout]
 
-
-class Settings:
-    """A base for the choices of a listed regressor: what it learns is an object of its own."""
-
-    words: ClassVar[str]
+    def fit(self, inputs: Array, targets: Array) -> FittedRegressor:
+        """What was learnt."""
+        raise NotImplementedError
 
     def predict(self, inputs: Array) -> Array:
         """An error: settings have not learnt anything; what ``fit`` returns predicts.

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from ..arrays import Array, IntArray
 from ..progress import announced
 from ..regression.bmars import BMARSSampler
-from ..regression.bmars_kernels import evaluate
+from ..regression.bmars_kernels import basis_slopes, basis_values, evaluate, mean_slopes, mean_values
 from ..regression.compiled import Record
 from ..regression.settings import BMARSSettings
-from .base import Layout, Settings, listed
-from .bmars_mean_kernels import basis_slopes, basis_values, mean_slopes, mean_values
+from .base import Layout, ListedRegressor, listed
 from .replicates import pure_var
 from .sampled_regression import Chain, Sampled, check_rows, check_whole, keeps_from, noise_prior, sample_targets
 
@@ -28,7 +27,7 @@ NOISE_SHARE = 0.1
 
 @listed
 @dataclass(frozen=True)
-class BMARS(Settings):
+class BMARS(ListedRegressor):
     """target = sum of products of hinges + N(0, noise variance): the posterior mean over the draws.
 
     Each target has a chain of its own, with the prior of ``oc.bias.BMARS``. The noise is what the basis functions leave
@@ -117,8 +116,8 @@ class BMARS(Settings):
         return BMARSSettings(self.moves, self.order, self.degree, self.most, self.least)
 
 
-class Basis(NamedTuple):
-    """Basis functions: codes and knots of their hinges (B, order), and coefficients (B,)."""
+class Splines(NamedTuple):
+    """Splines functions: codes and knots of their hinges (B, order), and coefficients (B,)."""
 
     factors: Codes
     knots: Array
@@ -265,17 +264,17 @@ class FixedPoints:
         return np.stack(columns, axis=1) * self._fitted._slope_of_scale(theta[None], self._theta)
 
 
-def _basis(record: Record) -> Basis:
+def _basis(record: Record) -> Splines:
     """A draw's basis functions, the hinges of each by their input."""
     factors, knots, coefficients = record["factor"], record["knot"], record["value"]
     # those without a hinge at the end, as the compiled code stops at the first
     by_input = np.argsort(np.where(factors == 0, np.iinfo(np.int16).max, np.abs(factors)), axis=1, kind="stable")
     ordered = np.take_along_axis(factors, by_input, axis=1)
     knots = np.where(ordered == 0, 0.0, np.take_along_axis(knots, by_input, axis=1))
-    return Basis(ordered, knots, coefficients)
+    return Splines(ordered, knots, coefficients)
 
 
-def _merged(draws: list[Basis], order: int, weights: Array | None) -> Basis:
+def _merged(draws: list[Splines], order: int, weights: Array | None) -> Splines:
     """The sum of draws with weights (draws,), or their mean, as one list, in which each basis function occurs once."""
     # a constant target has no draws
     used = range(len(draws)) if weights is None else [i for i in np.flatnonzero(weights) if i < len(draws)]
@@ -285,7 +284,7 @@ def _merged(draws: list[Basis], order: int, weights: Array | None) -> Basis:
     coefficients = np.concatenate([np.empty(0), *parts])
     distinct, distinct_knots, member = _distinct(factors, knots)
     summed = np.bincount(member, coefficients, len(distinct)).astype(np.float64)
-    return Basis(distinct, distinct_knots, summed / max(len(draws), 1) if weights is None else summed)
+    return Splines(distinct, distinct_knots, summed / max(len(draws), 1) if weights is None else summed)
 
 
 def _distinct(factors: Codes, knots: Array) -> tuple[Codes, Array, IntArray]:
@@ -295,7 +294,7 @@ def _distinct(factors: Codes, knots: Array) -> tuple[Codes, Array, IntArray]:
 
 
 def _hinges(factors: Codes, knots: Array) -> Hinges:
-    """Basis functions by the numbers of their hinges."""
+    """Splines functions by the numbers of their hinges."""
     used = factors != 0
     pairs = np.column_stack([factors[used], knots[used]])
     distinct, member = np.unique(pairs, axis=0, return_inverse=True)
@@ -304,7 +303,7 @@ def _hinges(factors: Codes, knots: Array) -> Hinges:
     return Hinges(distinct[:, 0].astype(np.int64), np.ascontiguousarray(distinct[:, 1]), members)
 
 
-def _split(basis: Basis, d: int) -> tuple[tuple[Codes, Array], tuple[Codes, Array]]:
+def _split(basis: Splines, d: int) -> tuple[tuple[Codes, Array], tuple[Codes, Array]]:
     """The hinges in the first d inputs, and those in the others, numbered anew."""
     inputs = np.abs(basis.factors)
     in_x = _packed_left(np.where(inputs <= d, basis.factors, 0), basis.knots)

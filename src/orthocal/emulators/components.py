@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import cached_property
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from ..arrays import Array, IntArray, repeated_rows
 from ..errors import InputError, OrthocalWarning
 from ..problem.simulator.emulator import LeftOut
 from ..runs.table import RunTable
-from .base import FittedRegressor, LearnsComponents, Range, Regressor
+from .base import FittedRegressor, Range, Regressor
 from .emulator import Emulator
 from .gp import GP, FittedGP
 from .replicates import LEAST_VAR
@@ -67,7 +67,7 @@ class ComponentEmulator(Emulator):
         self.unit = Range.of_box(usable.theta)
         unit = self.unit.apply(usable.theta)
         # of targets that are learnt together, larger components shall count for more
-        scaled = Range.of_spread if isinstance(regressor, LearnsComponents) else _between
+        scaled = Range.of_spread if hasattr(regressor, "fit_components") else _between
         self.scores = [scaled(basis.scores) for basis in self._bases]
         self.fitted = [
             _learnt(regressor, unit, scale.apply(basis.scores))
@@ -111,24 +111,24 @@ class ComponentEmulator(Emulator):
     def slope(self, x: Array, theta: Array) -> Array:
         unit, functions = self.unit.apply(theta)[None], self.functions(x)
         columns = [
-            one.functions.T @ (scale.scale[:, None] * fitted.gradient(unit)[0] / self.unit.scale)
-            for scale, fitted, one in zip(self.scores, self._with_gradient, functions, strict=True)
+            one.functions.T @ (scale.scale[:, None] * slope(unit)[0] / self.unit.scale)
+            for scale, slope, one in zip(self.scores, self._gradients, functions, strict=True)
         ]
         return np.stack(columns, axis=1)
 
     def error_var(self, x: Array, theta: Array) -> Array:
         unit, functions = self.unit.apply(theta)[None], self.functions(x)
         columns = [
-            (scale.scale**2 * fitted.variance(unit)[0]) @ one.functions**2 + one.left_var
-            for scale, fitted, one in zip(self.scores, self._with_variance, functions, strict=True)
+            (scale.scale**2 * variance(unit)[0]) @ one.functions**2 + one.left_var
+            for scale, variance, one in zip(self.scores, self._variances, functions, strict=True)
         ]
         return np.stack(columns, axis=1)
 
     def run_scatter_var(self, x: Array, theta: Array) -> Array:
         unit, functions = self.unit.apply(theta)[None], self.functions(x)
         columns = [
-            (scale.scale**2 * fitted.scatter_var(unit)[0]) @ one.functions**2
-            for scale, fitted, one in zip(self.scores, self._with_scatter, functions, strict=True)
+            (scale.scale**2 * scatter_var(unit)[0]) @ one.functions**2
+            for scale, scatter_var, one in zip(self.scores, self._scatter_vars, functions, strict=True)
         ]
         return np.stack(columns, axis=1)
 
@@ -156,8 +156,8 @@ class ComponentEmulator(Emulator):
         rng = np.random.default_rng(0)
         between = np.ptp(self.unit.apply(self.runs.theta), axis=0) * rng.random((PLACES, self.runs.p))
         return [
-            float(np.mean((scale.scale**2 * one.variance(between)) @ basis.functions**2))
-            for scale, one, basis in zip(self.scores, self._with_variance, self._bases, strict=True)
+            float(np.mean((scale.scale**2 * variance(between)) @ basis.functions**2))
+            for scale, variance, basis in zip(self.scores, self._variances, self._bases, strict=True)
         ]
 
     def functions(self, x: Array) -> list[Functions]:
@@ -253,7 +253,8 @@ def _over_x(basis: Basis, points: Array) -> tuple[Range, FittedGP]:
 
 def _learnt(regressor: Regressor, inputs: Array, scores: Array) -> FittedRegressor:
     own = deepcopy(regressor)
-    return own.fit_components(inputs, scores) if isinstance(own, LearnsComponents) else own.fit(inputs, scores)
+    fit: Callable[[Array, Array], FittedRegressor] = getattr(own, "fit_components", own.fit)
+    return fit(inputs, scores)
 
 
 def _usable(runs: RunTable) -> RunTable:

@@ -29,7 +29,7 @@ class Packed(NamedTuple):
     value: Array
 
 
-class Tables(NamedTuple):
+class LookupTables(NamedTuple):
     """Where the tables lie; see ``lookup_kernels``."""
 
     choice: IntArray
@@ -138,7 +138,7 @@ class Lookup:
                 np.cumsum(table, axis=axis, out=table)
 
 
-def plan_tables(counts: IntArray, bins: IntArray, most_cells: int) -> Tables:
+def plan_tables(counts: IntArray, bins: IntArray, most_cells: int) -> LookupTables:
     """Tables for the pairs of parameters with most leaves first, then for single ones that are in none of them.
 
     ``counts`` (p, p) are the leaves that depend on a pair, or on one parameter on the diagonal.
@@ -164,7 +164,7 @@ def plan_tables(counts: IntArray, bins: IntArray, most_cells: int) -> Tables:
         strides.append((int(bins[j]), 1) if i < j else (1, 0))
         used += size
     shaped = [np.array(values, dtype=np.int64).reshape(-1, 2) for values in (axes, strides)]
-    return Tables(choice, np.array(first, dtype=np.int64), shaped[0], shaped[1], used)
+    return LookupTables(choice, np.array(first, dtype=np.int64), shaped[0], shaped[1], used)
 
 
 def distinct_rows(points: Array, cut_points: list[Array]) -> tuple[Bytes, IntArray]:

@@ -13,7 +13,7 @@ import numpy as np
 from ..arrays import Array
 from ..errors import InputError
 from ..progress import announced
-from .base import Layout, Settings, listed
+from .base import Layout, ListedRegressor, listed
 from .tree_kernels import walk
 
 
@@ -84,7 +84,7 @@ class FittedForeign:
 
 @listed
 @dataclass(frozen=True)
-class Forest(Settings):
+class Forest(ListedRegressor):
     """The mean of trees that were grown on samples of the rows: a step function (needs the extra ``learn``).
 
     Parameters
@@ -154,7 +154,7 @@ MOST_WORK = 20_000_000
 
 @listed
 @dataclass(frozen=True)
-class MLP(Settings):
+class MLP(ListedRegressor):
     """Layers of tanh(W u + b), the last one linear; weights by least squares with a penalty on their size.
 
     It needs the extra ``learn``.

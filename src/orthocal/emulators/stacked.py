@@ -5,34 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 
 from ..arrays import Array, BoolArray
 from ..errors import InputError
 from ..runs.table import RunTable
-from .base import FittedRegressor, Range, Regressor, WithPoints
+from .base import FittedRegressor, Range, Regressor
 from .emulator import Emulator
 
 #: sets of points for which a collapsed regression is kept: data, nodes, coarse nodes, and one more
 KEPT = 4
 
 
-class Part(NamedTuple):
+class OutcomeGroup(NamedTuple):
     """Outcomes that have the same cells, and what was learnt of them."""
 
     outcomes: list[int]
     targets: Range
     fitted: FittedRegressor
-
-
-@runtime_checkable
-class SmoothFunction(Protocol):
-    """A function of theta that knows its derivative."""
-
-    def gradient(self, theta: Array) -> Array:
-        """By theta (p,), (m, r, p)."""
 
 
 class Collapsed(NamedTuple):
@@ -51,14 +43,14 @@ class StackedEmulator(Emulator):
         self._inputs = Range.of_box(rows)
         unit = self._inputs.apply(rows)
         known = ~np.isnan(long.output)
-        self._parts: list[Part] = []
+        self._parts: list[OutcomeGroup] = []
         for outcomes in _together(known):
             used = known[:, outcomes[0]]
             if used.sum() < 2:
                 raise InputError(f"outcome {runs.outcome_names[outcomes[0]]!r} has no output in any run")
             targets = Range.of_spread(long.output[used][:, outcomes])
             fitted = deepcopy(regressor).fit(unit[used], targets.apply(long.output[used][:, outcomes]))
-            self._parts.append(Part(outcomes, targets, fitted))
+            self._parts.append(OutcomeGroup(outcomes, targets, fitted))
         self._collapsed: dict[bytes, list[Collapsed]] = {}
         super().__init__(name, runs, regressor, [part.fitted for part in self._parts])
 
@@ -83,21 +75,21 @@ class StackedEmulator(Emulator):
     def slope(self, x: Array, theta: Array) -> Array:
         gradient = np.empty((len(x), self.runs.q, self.runs.p))
         theta_unit = self._theta_in_cube(theta)
-        for part, fitted, (_, own) in zip(self._parts, self._with_gradient, self._at(x), strict=True):
-            by_unit = fitted.gradient(self._rows(x, theta))[:, :, self.runs.d :] if own is None else own(theta_unit)
+        for part, slope, (_, own) in zip(self._parts, self._gradients, self._at(x), strict=True):
+            by_unit = slope(self._rows(x, theta))[:, :, self.runs.d :] if own is None else own(theta_unit)
             gradient[:, part.outcomes] = by_unit * part.targets.scale[:, None] / self._inputs.scale[self.runs.d :]
         return gradient
 
     def error_var(self, x: Array, theta: Array) -> Array:
         var = np.empty((len(x), self.runs.q))
-        for (outcomes, targets, _), fitted in zip(self._parts, self._with_variance, strict=True):
-            var[:, outcomes] = targets.scale**2 * fitted.variance(self._rows(x, theta))
+        for (outcomes, targets, _), variance in zip(self._parts, self._variances, strict=True):
+            var[:, outcomes] = targets.scale**2 * variance(self._rows(x, theta))
         return var
 
     def run_scatter_var(self, x: Array, theta: Array) -> Array:
         var = np.empty((len(x), self.runs.q))
-        for (outcomes, targets, _), fitted in zip(self._parts, self._with_scatter, strict=True):
-            var[:, outcomes] = targets.scale**2 * fitted.scatter_var(self._rows(x, theta))
+        for (outcomes, targets, _), scatter_var in zip(self._parts, self._scatter_vars, strict=True):
+            var[:, outcomes] = targets.scale**2 * scatter_var(self._rows(x, theta))
         return var
 
     def _theta_in_cube(self, theta: Array) -> Array:
@@ -119,10 +111,10 @@ class StackedEmulator(Emulator):
 
 
 def _collapsed(fitted: FittedRegressor, points: Array) -> Collapsed:
-    if not isinstance(fitted, WithPoints):
+    if not hasattr(fitted, "at"):
         return Collapsed(partial(_by_rows, fitted, points), None)
     function = fitted.at(points)
-    return Collapsed(function, function.gradient if isinstance(function, SmoothFunction) else None)
+    return Collapsed(function, getattr(function, "gradient", None))
 
 
 def _by_rows(fitted: FittedRegressor, points: Array, theta: Array) -> Array:

@@ -42,7 +42,7 @@ class Notes(RunNotes):
         What an emulator says of its runs and of how it was chosen; and the errors of those it was chosen from.
     emulator_spread
         What the spread of an emulator's kept draws was multiplied by, one number an outcome; see
-        ``emulators/draws/spread.py``.
+        ``emulators/emulator.py``.
     runs_to_halve
         How many runs, each where it is best, would halve what the emulator adds to the variance of theta: 0 where more
         than were tried, None where that is not known.

@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
-from ...arrays import Array, IntArray, repeated_rows
-from ...errors import InputError
-from ...execution.work.workers import cores
-from ...progress import progress_bar
-from ...runs.table import RunTable
-from ..emulator import Emulator
-from ..fitting import EmulatorChoice, fitted_emulator
+from ..arrays import Array, IntArray, repeated_rows
+from ..errors import InputError
+from ..execution.work.workers import cores
+from ..progress import progress_bar
+from ..runs.table import RunTable
+from .emulator import Emulator
+from .fitting import EmulatorChoice, fitted_emulator
 
 #: from this many theta on, one split is enough; with fewer each is held out once
 MANY_RUNS, FOLDS = 200, 5

@@ -1,1 +1,0 @@
-"""Draws of emulators as functions, and how far they are from the simulator."""

@@ -1,1 +1,0 @@
-"""Emulators compared by the runs that they have not seen."""
