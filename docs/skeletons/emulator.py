@@ -1,7 +1,7 @@
 """A regressor for emulators, to copy: a quadratic response surface.
 
-Inside the package: a file in ``emulators/``, its settings a subclass of ``ListedRegressor`` with ``name`` and ``words`` under
-``@listed``, and a line in its ``__init__.py``. Outside give the object, ``oc.emulate(runs, Quadratic())``.
+Inside the package: a file in ``emulators/``, its settings a subclass of ``ListedRegressor`` with ``name`` and ``words``
+under ``@listed``, and a line in its ``__init__.py``. Outside give the object, ``oc.emulate(runs, Quadratic())``.
 """
 
 import numpy as np
