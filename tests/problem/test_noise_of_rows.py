@@ -11,7 +11,7 @@ import orthocal as oc
 from orthocal.errors import InputError
 from orthocal.problem.data.field_data import field_data
 from orthocal.problem.noise.estimate import estimated_noise
-from orthocal.problem.noise.regression import GroupVariance, Scored, SmoothVariance, scored
+from orthocal.problem.noise.regression import GroupVariance, PenalisedFit, SmoothVariance, scoring_step
 
 PRIOR = stats.norm(1, 1)
 
@@ -175,10 +175,10 @@ def test_the_scoring_has_the_slope_of_the_likelihood():
     z, codes = rng.standard_normal(40) * np.repeat([1.0, 3.0], 20), np.repeat([0, 1], 20)
     model = GroupVariance(codes)
     C = model.columns(np.arange(40), z)
-    now = Scored(np.zeros(2), 0.0)
+    now = PenalisedFit(np.zeros(2), 0.0)
     for _ in range(50):
         variances = np.exp(C @ now.coefficients)
-        now = scored(model, now, C, variances, np.diag(1 / variances), z)
+        now = scoring_step(model, now, C, variances, np.diag(1 / variances), z)
     expected = [np.log(np.mean(z[:20] ** 2)), np.log(np.mean(z[20:] ** 2))]
     np.testing.assert_allclose(now.coefficients, expected, rtol=1e-8)
 

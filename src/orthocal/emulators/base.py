@@ -14,6 +14,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
+from ..problem.simulator.emulator import Choice as Choice
 
 
 class FittedRegressor(Protocol):
@@ -175,33 +176,3 @@ class Range(NamedTuple):
 
     def apply(self, values: Array) -> Array:
         return np.asarray((values - self.shift) / self.scale)
-
-
-class Choice(NamedTuple):
-    """The best of several emulators at held-out runs.
-
-    Attributes
-    ----------
-    errors
-        Rms error relative to the spread of the runs, the best first.
-    rmse
-        Of the best, in units of each outcome.
-    held_out
-        Number of runs that were predicted.
-    dropped
-        Which of the others were clearly worse after some of them, and dropped.
-    """
-
-    errors: dict[str, float]
-    rmse: dict[str, float]
-    held_out: int
-    dropped: tuple[str, ...] = ()
-
-    @property
-    def sentence(self) -> str:
-        (best, error), *others = self.errors.items()
-        words = [
-            f"{name} {value:.2g}" + (" when it was dropped" if name in self.dropped else "") for name, value in others
-        ]
-        among = f" (the others: {', '.join(words)})" if others else ""
-        return f"{best}, the best at {self.held_out} held-out runs: its rms error is {error:.2g} of their spread{among}"

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..arrays import Array, BoolArray
 from ..errors import InputError
+from ..problem.simulator.emulator import LeftOut
 from ..runs.table import RunTable
 from .base import FittedRegressor, Range, Regressor
 from .emulator import Emulator
@@ -91,6 +92,10 @@ class StackedEmulator(Emulator):
         for (outcomes, targets, _), scatter_var in zip(self._parts, self._scatter_vars, strict=True):
             var[:, outcomes] = targets.scale**2 * scatter_var(self._rows(x, theta))
         return var
+
+    def left_out(self, x: Array, theta: Array, count: int) -> LeftOut | None:
+        """Nothing: it learns from the points of all runs together, and none is left out."""
+        return None
 
     def _theta_in_cube(self, theta: Array) -> Array:
         return np.asarray((theta - self._inputs.shift[self.runs.d :]) / self._inputs.scale[self.runs.d :])

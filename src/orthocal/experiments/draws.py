@@ -36,7 +36,7 @@ from ..methods.sampled_noise import noise_sampler
 from ..methods.stored_draws import AtData, at_data
 from ..problem.fingerprint import digest
 from ..problem.problem import Problem
-from ..problem.simulator.emulator import DrawLike, WithDraws, emulator_with_draws
+from ..problem.simulator.emulator import DrawLike, EmulatorWithDraws, emulator_with_draws
 from ..projection import ProjectionKind
 from .arrow import Part
 from .experiments import Experiments
@@ -93,7 +93,7 @@ def draws_of_each(problems: Mapping[str, Problem], plan: Plan) -> dict[str, Emul
     return found
 
 
-def _learnt_from(emulator: WithDraws) -> str:
+def _learnt_from(emulator: EmulatorWithDraws) -> str:
     """The runs, where it has them: each table of a problem file has an emulator of its own, of runs that may be one."""
     if not isinstance(emulator, Emulator):
         return str(id(emulator))

@@ -20,8 +20,9 @@ from ..arrays import Array, IntArray
 from ..errors import InputError
 from ..findings import Finding, Findings
 from ..pages.tables import Table, listed, shown_html
+from ..problem.prior.joint import Block
 from ..problem.prior.parameters import Parameters, prior_table
-from ..problem.prior.priors import Block, Distribution
+from ..problem.prior.priors import Distribution
 from ..problem.problem import Problem
 from .pooled import Pool, Pooled
 from .stacked import Stacked, linearised_at, stacked_problem

@@ -27,7 +27,7 @@ from ..execution.work.simulation import ByName
 from .domain.domain import Domain, Points
 from .noise.noise import Noise, NoiseSource, known_noise
 from .simulator.emulator import EmulatorLike, check_columns
-from .simulator.simulator_function import Function, NamedGradient, Simulator, WithGradient, WithStep
+from .simulator.simulator_function import Function, HasGradient, NamedGradient, Simulator, own_step
 
 #: f(theta), for outputs without inputs
 OutputFunction: TypeAlias = Callable[[Array], Any]
@@ -217,14 +217,12 @@ def called_without_x(simulator: Function | OutputFunction, names: tuple[str, ...
         return simulator
     given = simulator if isinstance(simulator, Simulator) else None
     own: object = simulator if given is None else given.function
-    gradient: object = simulator.gradient if isinstance(simulator, WithGradient) else "auto"
+    gradient: object = simulator.gradient if isinstance(simulator, HasGradient) else "auto"
     _check_arguments(own)
     function = _repeated(cast(OutputFunction, own), names, given is not None and bool(given.batched))
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = {"step": own_step(own)}
     if given is not None:
         settings = {"step": given.step, "jobs": given.jobs, "batched": given.batched, "timeout": given.timeout}
-    elif isinstance(own, WithStep):
-        settings = {"step": own.difference_step}
     if callable(gradient):
         return Prepared(function, _Repeated(gradient, None), **settings)
     return Prepared(function, cast(NamedGradient, gradient if isinstance(gradient, str) else "auto"), **settings)

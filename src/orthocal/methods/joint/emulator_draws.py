@@ -33,7 +33,7 @@ from ...arrays import Array, IntArray
 from ...errors import InputError
 from ...execution.checkpoints.keeping import kept_by
 from ...problem.problem import Problem
-from ...problem.simulator.emulator import DrawLike, WithDraws, WithLeftOut, emulator_with_draws
+from ...problem.simulator.emulator import DrawLike, EmulatorWithDraws, RunsEmulator, emulator_with_draws
 from ...problem.simulator.simulator import BoundSimulator
 from ...progress import progress_bar
 from ..base import Plan
@@ -62,7 +62,7 @@ SHORT = 0.01
 def stretch(problem: Problem) -> float:
     """c; 1 where the emulator does not know what it misses of its runs."""
     emulator, nodes = problem.simulator.emulator, problem.rule.nodes
-    found = emulator.left_out(nodes, problem.theta_tilde, NEAREST) if isinstance(emulator, WithLeftOut) else None
+    found = emulator.left_out(nodes, problem.theta_tilde, NEAREST) if isinstance(emulator, RunsEmulator) else None
     if emulator is None or found is None:
         return 1.0
     transforms, root = problem.data.transforms, np.sqrt(problem.rule.weights)[:, None]
@@ -132,7 +132,9 @@ class _Stretched:
         return self._added[key]
 
 
-def stretched_draws(emulator: WithDraws, draws: Sequence[DrawLike], factor: float, theta: Array) -> Sequence[DrawLike]:
+def stretched_draws(
+    emulator: EmulatorWithDraws, draws: Sequence[DrawLike], factor: float, theta: Array
+) -> Sequence[DrawLike]:
     """The emulator's draws, at theta (p,) so much farther from its mean."""
     return draws if factor == 1 else StretchedDraws(emulator, draws, factor, theta)
 

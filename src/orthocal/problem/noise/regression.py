@@ -10,7 +10,7 @@ groups, or along x, have s by Fisher scoring of the same likelihood.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import stats
@@ -46,8 +46,8 @@ SPLINES, DEGREE = 8, 3
 LEAST_SMOOTHING, MOST_SMOOTHING, RIDGE = 1e-2, 1e6, 1e-2
 
 
-class VarianceModel(Protocol):
-    """What the rows' log variances are made of.
+class GroupVariance:
+    """A log variance for each group, from the rows' group numbers (n,).
 
     Attributes
     ----------
@@ -56,19 +56,8 @@ class VarianceModel(Protocol):
     smooth
         Whether the strength of the penalty is found by likelihood; one otherwise.
     along_mean
-        Whether they depend on what a regression predicts.
+        Whether the variances depend on what a regression predicts.
     """
-
-    penalty: Array
-    smooth: bool
-    along_mean: bool
-
-    def columns(self, rows: IntArray, mean: Array) -> Array:
-        """C (m, g) for rows of the data (m,) where a regression predicts ``mean`` (m,)."""
-
-
-class GroupVariance:
-    """A log variance for each group, from the rows' group numbers (n,)."""
 
     smooth: bool = False
     along_mean: bool = False
@@ -78,6 +67,7 @@ class GroupVariance:
         self.penalty: Array = np.eye(self._groups) / GROUP_SD**2
 
     def columns(self, rows: IntArray, mean: Array) -> Array:
+        """C (m, g) for rows of the data (m,) where a regression predicts ``mean`` (m,)."""
         return np.eye(self._groups)[self._codes[rows]]
 
 
@@ -98,6 +88,10 @@ class SmoothVariance:
         return np.column_stack([_splines(column) for column in along.T] or [np.ones((len(rows), SPLINES))])
 
 
+#: what the rows' log variances are made of
+VarianceModel: TypeAlias = GroupVariance | SmoothVariance
+
+
 def _splines(values: Array) -> Array:
     """Cubic B-splines over the range of the values, (m, SPLINES)."""
     width = float(np.ptp(values)) or 1.0
@@ -108,14 +102,16 @@ def _splines(values: Array) -> Array:
     return np.asarray(BSpline.design_matrix(np.minimum(unit, 1 - 1e-12), knots, DEGREE).toarray())
 
 
-class Scored(NamedTuple):
+class PenalisedFit(NamedTuple):
     """Coefficients (g,), and the strength of their penalty."""
 
     coefficients: Array
     smoothing: float
 
 
-def scored(model: VarianceModel, now: Scored, C: Array, variances: Array, P: Array, z: Array) -> Scored:
+def scoring_step(
+    model: VarianceModel, now: PenalisedFit, C: Array, variances: Array, P: Array, z: Array
+) -> PenalisedFit:
     """One step of Fisher scoring from ``now``, for rows with the columns C, variances s (m,) and precision P (m, m)."""
     curvature = C.T @ ((np.outer(variances, variances) * P**2) @ C) / 2
     slope = C.T @ (variances * (np.diag(P) - (P @ z) ** 2)) / 2
@@ -125,12 +121,12 @@ def scored(model: VarianceModel, now: Scored, C: Array, variances: Array, P: Arr
     step *= min(1.0, LONGEST_STEP / max(float(np.max(np.abs(C @ step))), 1e-300))
     coefficients = now.coefficients + step
     if not model.smooth:
-        return Scored(coefficients, now.smoothing)
+        return PenalisedFit(coefficients, now.smoothing)
     # the variance of the coefficients by likelihood (Schall 1991)
     used = np.linalg.matrix_rank(model.penalty) - now.smoothing * np.trace(np.linalg.solve(whole, model.penalty))
     size = float(coefficients @ model.penalty @ coefficients)
     smoothing = float(np.clip(used / max(size, 1e-300), LEAST_SMOOTHING, MOST_SMOOTHING))
-    return Scored(coefficients, smoothing)
+    return PenalisedFit(coefficients, smoothing)
 
 
 #: smoothness of the regressions
@@ -422,7 +418,7 @@ def _with_model(series: _Series, model: VarianceModel, rows: IntArray) -> _Fit:
 
 def _varied(series: _Series, own: Array, model: VarianceModel, rows: IntArray) -> Array:
     """Relative variances (n,) by a model of their logarithms, beside factors of the rows' ``own``."""
-    now, level, seen = Scored(np.zeros(len(model.penalty)), 1.0), np.zeros(len(rows)), series.seen
+    now, level, seen = PenalisedFit(np.zeros(len(model.penalty)), 1.0), np.zeros(len(rows)), series.seen
     hyper: Hyperparameters | None = None
     for _ in range(ROUNDS):
         relative = np.exp(level) * own
@@ -431,7 +427,7 @@ def _varied(series: _Series, own: Array, model: VarianceModel, rows: IntArray) -
         for _ in range(STEPS):
             relative = np.exp(C @ now.coefficients) * own
             P, variances = series.precision(hyper, relative), hyper.noise_var * relative[seen]
-            now = scored(model, now, C[seen], variances, P, series.z[seen])
+            now = scoring_step(model, now, C[seen], variances, P, series.z[seen])
         level = C @ now.coefficients
         # the common level is that of the noise; the columns of each row add up to a whole number
         middle = level.mean()

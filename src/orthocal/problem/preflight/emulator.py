@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Protocol, runtime_checkable
+from collections.abc import Iterator
 
 import numpy as np
 
 from ...advice import COMPARE_EMULATORS, KNOWS_ITS_ERROR, NEXT_RUNS, Advice
-from ...arrays import Array, BoolArray
 from ...findings import Finding
 from ..common_findings import emulator_error, outside_x
+from ..simulator.emulator import RunsEmulator
 from .probe import Probe, Setup
 
 #: share of the prior without runs nearby that is worth a word
 PRIOR_SHARE = 0.2
 #: theta of the prior that are asked about
 ASKED = 512
-
-
-@runtime_checkable
-class OverX(Protocol):
-    """An emulator that knows at which x its runs are."""
-
-    def outside_x(self, x: Array) -> BoolArray:
-        """Which of x (m, d) have no points of the runs nearby."""
-
-
-class HeldOut(Protocol):
-    """How an emulator was chosen: its rms error at held-out runs, in units of each outcome, and of how many runs."""
-
-    rmse: Mapping[str, float]
-    held_out: int
-
-
-@runtime_checkable
-class Compared(Protocol):
-    """An emulator that may have been compared with others at held-out runs."""
-
-    choice: HeldOut | None
 
 
 def emulator_findings(setup: Setup, probe: Probe) -> Iterator[Finding]:
@@ -71,7 +48,7 @@ def _over_x(setup: Setup) -> Iterator[Finding]:
     emulator = setup.simulator.emulator
     if setup.data.without_inputs:
         return
-    if not isinstance(emulator, OverX):
+    if not isinstance(emulator, RunsEmulator):
         message = "at which x its runs are is not known, and whether it extrapolates over x was not looked at"
         yield Finding("note", "emulator", message)
         return
@@ -82,7 +59,7 @@ def _over_x(setup: Setup) -> Iterator[Finding]:
 
 def _held_out(setup: Setup, probe: Probe) -> Iterator[Finding]:
     emulator = setup.simulator.emulator
-    chosen = emulator.choice if isinstance(emulator, Compared) else None
+    chosen = emulator.choice if isinstance(emulator, RunsEmulator) else None
     if chosen is None:
         message = "its error at held-out runs is not known: it was not compared with others"
         advice = (

@@ -22,14 +22,14 @@ MOST_SHOWN = 60
 Number = Callable[[Array], Array]
 
 
-class Truth(NamedTuple):
+class TruthValues(NamedTuple):
     """Where a condition holds and where it does not, (...): neither, where a value in it is undefined."""
 
     holds: BoolArray
     fails: BoolArray
 
 
-Condition = Callable[[Array], Truth]
+Condition = Callable[[Array], TruthValues]
 
 _OPERATORS: dict[type[ast.AST], np.ufunc] = {
     ast.Add: np.add,
@@ -57,7 +57,7 @@ KNOWN = (
 
 def parsed(text: str, names: tuple[str, ...]) -> Callable[[Array], BoolArray]:
     """The condition as a function of theta (..., p); where a value in it is undefined it does not hold."""
-    condition = _Reader(text, names).condition()
+    condition = _ConditionReader(text, names).condition()
 
     def holds(theta: Array) -> BoolArray:
         with np.errstate(all="ignore"):
@@ -66,7 +66,7 @@ def parsed(text: str, names: tuple[str, ...]) -> Callable[[Array], BoolArray]:
     return holds
 
 
-class _Reader:
+class _ConditionReader:
     def __init__(self, text: str, names: tuple[str, ...]) -> None:
         self._text = " ".join(text.splitlines())
         # Python reads the names in an expression in this form
@@ -171,18 +171,18 @@ def _shown(text: str) -> str:
 
 
 def _compared(function: np.ufunc, left: Number, right: Number) -> Condition:
-    def truth(theta: Array) -> Truth:
+    def truth(theta: Array) -> TruthValues:
         a, b = left(theta), right(theta)
         holds = np.asarray(function(a, b), dtype=bool)
-        return Truth(holds, ~holds & ~np.isnan(a) & ~np.isnan(b))
+        return TruthValues(holds, ~holds & ~np.isnan(a) & ~np.isnan(b))
 
     return truth
 
 
 def _all_of(parts: list[Condition]) -> Condition:
-    def truth(theta: Array) -> Truth:
+    def truth(theta: Array) -> TruthValues:
         each = [part(theta) for part in parts]
-        return Truth(
+        return TruthValues(
             np.logical_and.reduce([one.holds for one in each]), np.logical_or.reduce([one.fails for one in each])
         )
 
@@ -194,7 +194,7 @@ def _any_of(parts: list[Condition]) -> Condition:
 
 
 def _negated(part: Condition) -> Condition:
-    return lambda theta: Truth(*reversed(part(theta)))
+    return lambda theta: TruthValues(*reversed(part(theta)))
 
 
 #: how a constraint that is no expression is written

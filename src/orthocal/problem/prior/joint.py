@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy import stats
@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from ...arrays import Array, is_positive_definite
 from ...errors import InputError
-from .priors import STEP, Block
+from .priors import STEP, SinglePrior
 
 #: draws that tell where a joint prior lies
 SAMPLE = 8192
@@ -31,7 +31,7 @@ class JointDistribution(Protocol):
         """Draws, (size, k)."""
 
 
-def joint_prior(names: Sequence[str], prior: object) -> Block:
+def joint_prior(names: Sequence[str], prior: object) -> NormalPrior | SampledPrior:
     """The prior of the parameters with these names, checked."""
     k, what = len(names), f"the joint prior of {', '.join(names)}"
     if not isinstance(prior, JointDistribution) or isinstance(prior, type):
@@ -213,5 +213,8 @@ class SampledPrior:
             )
         return found
 
+
+#: the prior of some parameters that is independent of the others'
+Block: TypeAlias = SinglePrior | NormalPrior | SampledPrior
 
 _CORNERS = ((1, 1), (1, -1), (-1, 1), (-1, -1))

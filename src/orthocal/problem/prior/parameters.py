@@ -13,8 +13,8 @@ from ...arrays import Array, BoolArray
 from ...errors import InputError
 from ...pages.tables import Table
 from .constraints import Constraint
-from .joint import JointDistribution, joint_prior
-from .priors import Block, Distribution, SinglePrior
+from .joint import Block, JointDistribution, joint_prior
+from .priors import Distribution, SinglePrior
 from .user_priors import several_prior, single_prior
 
 #: name -> prior, or names -> their joint prior

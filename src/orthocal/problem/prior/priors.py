@@ -1,4 +1,4 @@
-"""Priors of theta, a block of parameters at a time: the Protocol of a block, and a parameter by itself."""
+"""The prior of a parameter by itself: its density, slopes and quantiles."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Distribution(Protocol):
     def support(self) -> tuple[Any, Any]: ...
 
 
-class Block(Protocol):
-    """The prior of k parameters that is independent of the others'.
+class SinglePrior:
+    """A parameter with a prior of its own; joint priors of k parameters have the same attributes and methods.
 
     Attributes
     ----------
@@ -39,41 +39,6 @@ class Block(Protocol):
     within_bounds
         Whether the density is positive wherever theta is within the bounds.
     """
-
-    lower: Array
-    upper: Array
-    median: Array
-    spread: Array
-    flat: bool
-    within_bounds: bool
-
-    def log_density(self, theta: Array) -> Array:
-        """(...) for theta (..., k)."""
-
-    def gradient(self, theta: Array) -> Array:
-        """Of the log density, (..., k)."""
-
-    def curvature(self, theta: Array) -> Array:
-        """Minus its Hessian, (..., k, k), with no negative eigenvalue."""
-
-    def root(self, theta: Array) -> Array:
-        """r (k,) with r'r = 2 (log density at its highest - that at theta (k,))."""
-
-    def root_slope(self, theta: Array) -> Array:
-        """dr/dtheta, (k, k)."""
-
-    def filled(self, unit: Array) -> Array:
-        """Points (..., k) that fill the prior as ``unit`` (..., k) fills the unit cube."""
-
-    def marginal(self, unit: Array) -> Array:
-        """Quantiles of each parameter by itself, (..., k)."""
-
-    def draws(self, count: int, rng: np.random.Generator) -> Array:
-        """(count, k)."""
-
-
-class SinglePrior:
-    """A parameter with a prior of its own."""
 
     within_bounds = True
 
@@ -86,33 +51,41 @@ class SinglePrior:
         self._peak = _peak(prior, self._density)
 
     def log_density(self, theta: Array) -> Array:
+        """(...) for theta (..., k)."""
         return self._density(theta[..., 0])
 
     def gradient(self, theta: Array) -> Array:
+        """Of the log density, (..., k)."""
         step = STEP * self.spread
         return np.asarray((self._density(theta + step) - self._density(theta - step)) / (2 * step))
 
     def curvature(self, theta: Array) -> Array:
+        """Minus its Hessian, (..., k, k), with no negative eigenvalue."""
         step = STEP * self.spread
         second = self._density(theta + step) - 2 * self._density(theta) + self._density(theta - step)
         return np.asarray(np.maximum(-second / step**2, 0.0))[..., None]
 
     def root(self, theta: Array) -> Array:
+        """r (k,) with r'r = 2 (log density at its highest - that at theta (k,))."""
         place, height = self._peak
         drop = np.maximum(height - float(self._density(theta[0])), 0.0)
         return np.array([np.sign(theta[0] - place) * np.sqrt(2 * drop)])
 
     def root_slope(self, theta: Array) -> Array:
+        """dr/dtheta, (k, k)."""
         step = STEP * self.spread
         return np.asarray((self.root(theta + step) - self.root(theta - step)) / (2 * step))[:, None]
 
     def filled(self, unit: Array) -> Array:
+        """Points (..., k) that fill the prior as ``unit`` (..., k) fills the unit cube."""
         return np.asarray(self.prior.ppf(unit[..., 0]))[..., None]
 
     def marginal(self, unit: Array) -> Array:
+        """Quantiles of each parameter by itself, (..., k)."""
         return self.filled(unit)
 
     def draws(self, count: int, rng: np.random.Generator) -> Array:
+        """(count, k)."""
         return self.filled(rng.random((count, 1)))
 
     def closed(self) -> tuple[bool, bool]:

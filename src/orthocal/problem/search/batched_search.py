@@ -1,4 +1,4 @@
-"""Several searches side by side: what each of them asks the simulator for next is asked for together.
+"""Several searches at a time: what each of them asks the simulator for next is asked for together.
 
 A search is written as if it were alone, and has a thread of its own that mostly waits. When all of them wait, their
 questions are one batch, which the thread that began them puts to the simulator. So each search gets the answers that it
@@ -10,35 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from queue import SimpleQueue
 from threading import Thread
-from typing import Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from ...arrays import Array
 from ...errors import NonFiniteError
 from ...machine.threads import one_blas_thread
+from ..simulator.simulator import BoundSimulator
 
 Found = TypeVar("Found")
-
-
-class Asked(Protocol):
-    """What a search asks of a simulator."""
-
-    def evaluate(self, x: Array, theta: Array) -> Array:
-        """f(x, theta), (m, q), NaN where it fails."""
-
-    def gradient(self, x: Array, theta: Array) -> Array:
-        """df/dtheta, (m, q, p), or an error where it cannot be had."""
-
-
-class AskedTogether(Protocol):
-    """A simulator that answers many questions at a time."""
-
-    def batch(self, x: Array, theta: Array) -> Array:
-        """f(x, theta_c) for theta (c, p), (c, m, q), NaN where it fails."""
-
-    def gradients(self, x: Array, theta: Array) -> Array:
-        """df/dtheta for theta (c, p), (c, m, q, p), NaN where it cannot be had."""
 
 
 class _Question(NamedTuple):
@@ -58,10 +39,12 @@ class _Stopped(BaseException):
     """Raised in searches that nobody waits for any longer."""
 
 
-class _Search(Generic[Found]):
-    """A search in its thread, which sees this as its simulator."""
+class SearchThread(Generic[Found]):
+    """A search in its thread, which asks this instead of its simulator."""
 
-    def __init__(self, work: Callable[[Asked], Found], number: int, heard: SimpleQueue[tuple[int, object]]) -> None:
+    def __init__(
+        self, work: Callable[[SearchThread[Any]], Found], number: int, heard: SimpleQueue[tuple[int, object]]
+    ) -> None:
         self._work, self._number, self._heard = work, number, heard
         self._answers: SimpleQueue[Array | None] = SimpleQueue()
         Thread(target=self._run, name="orthocal search", daemon=True).start()
@@ -96,10 +79,10 @@ class _Search(Generic[Found]):
         self._heard.put((self._number, end))
 
 
-class SideBySide(Generic[Found]):
+class BatchedSearch(Generic[Found]):
     """(number, what was found) of each search, as they end; it has a length for progress bars."""
 
-    def __init__(self, simulator: AskedTogether, works: Sequence[Callable[[Asked], Found]]) -> None:
+    def __init__(self, simulator: BoundSimulator, works: Sequence[Callable[[SearchThread[Any]], Found]]) -> None:
         self._simulator, self._works = simulator, works
 
     def __len__(self) -> int:
@@ -107,7 +90,7 @@ class SideBySide(Generic[Found]):
 
     def __iter__(self) -> Iterator[tuple[int, Found]]:
         heard: SimpleQueue[tuple[int, object]] = SimpleQueue()
-        searches = {number: _Search(work, number, heard) for number, work in enumerate(self._works)}
+        searches = {number: SearchThread(work, number, heard) for number, work in enumerate(self._works)}
         questions: dict[int, _Question] = {}
         try:
             while searches:

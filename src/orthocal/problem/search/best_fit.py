@@ -16,7 +16,8 @@ from ...arrays import Array, BoolArray, IntArray, matrix_root, repeated_rows
 from ...errors import NonFiniteError
 from ..noise.noise import observed_precision
 from ..prior.parameters import Parameters
-from .batched_search import Asked
+from ..simulator.simulator import BoundSimulator
+from .batched_search import SearchThread
 
 #: a difference of the criterion that the prior alone makes counts as a standard error: four of them are odds of twenty
 ODDS = 1.5
@@ -52,7 +53,7 @@ class Criterion:
         Whether the prior counts; otherwise the criterion is n loss / noise.
     """
 
-    simulator: Asked
+    simulator: BoundSimulator | SearchThread[Any]
     parameters: Parameters
     x: Array
     y: Array
@@ -63,7 +64,9 @@ class Criterion:
     with_prior: bool = True
 
     @classmethod
-    def of(cls, simulator: Asked, parameters: Parameters, x: Array, y: Array, weight: Array, noise: float) -> Criterion:
+    def of(
+        cls, simulator: BoundSimulator, parameters: Parameters, x: Array, y: Array, weight: Array, noise: float
+    ) -> Criterion:
         """For weights n v_i W, (n, q, q) or (q, q), and the noise of the loss."""
         complete, scatter, scale = np.where(np.isnan(y), 0.0, y), np.empty(0), noise / len(y)
         repeats = repeated_rows(x)
@@ -82,9 +85,9 @@ class Criterion:
         more = len(self.y) / len(rows)
         return replace(self, x=self.x[rows], y=self.y[rows], root=np.sqrt(more) * self.root[rows])
 
-    def asking(self, simulator: Asked) -> Criterion:
-        """The same with another simulator."""
-        return replace(self, simulator=simulator)
+    def asking(self, search: SearchThread[Any]) -> Criterion:
+        """The same for a search among several."""
+        return replace(self, simulator=search)
 
     def without_prior(self) -> Criterion:
         """The loss alone, in the same unit."""

@@ -21,7 +21,7 @@ from ...projection import COLLINEAR
 from ...regression.gaussian_process import sample_of_points
 from ..prior.parameters import Parameters
 from ..simulator.simulator import BoundSimulator
-from .batched_search import Asked, SideBySide
+from .batched_search import BatchedSearch, SearchThread
 from .best_fit import Criterion, Descent
 
 # Minima that lie in one valley: where the simulator answers to a combination of the parameters only, and the prior
@@ -275,14 +275,14 @@ def _rough_descents(criterion: Criterion, began: list[_Start]) -> list[Descent]:
 def _descents_together(criterion: Criterion, simulator: BoundSimulator, began: list[_Start]) -> list[Descent]:
     """The same where the simulator takes many theta at a time: the starts go down side by side."""
 
-    def descent(start: _Start) -> Callable[[Asked], Descent]:
-        return lambda asked: criterion.asking(asked).descend(start.theta, *ROUGH, known=start.residual)
+    def descent(start: _Start) -> Callable[[SearchThread[Descent]], Descent]:
+        return lambda search: criterion.asking(search).descend(start.theta, *ROUGH, known=start.residual)
 
     places = list[Descent]()
     # as many as may be enough, then the others
     first = ALIKE if criterion.parameters.p > MANY else len(began)
     for part in (began[:first], began[first:]):
-        ends = dict(progress_bar(SideBySide(simulator, [descent(one) for one in part]), "best fit"))
+        ends = dict(progress_bar(BatchedSearch(simulator, [descent(one) for one in part]), "best fit"))
         places += [ends[number] for number in range(len(part))]
         if _enough(places, criterion.parameters):
             break

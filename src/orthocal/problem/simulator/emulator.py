@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ...arrays import Array, BoolArray
 from ...errors import InputError
@@ -34,68 +34,34 @@ class EmulatorLike(Protocol):
         """Which of theta (c, p) lie outside of the runs."""
 
 
-class NamedRuns(Protocol):
-    """Runs whose columns have names."""
+class Choice(NamedTuple):
+    """The best of several emulators at held-out runs.
 
-    input_names: tuple[str, ...]
-    outcome_names: tuple[str, ...]
+    Attributes
+    ----------
+    errors
+        Rms error relative to the spread of the runs, the best first.
+    rmse
+        Of the best, in units of each outcome.
+    held_out
+        Number of runs that were predicted.
+    dropped
+        Which of the others were clearly worse after some of them, and dropped.
+    """
 
-
-@runtime_checkable
-class OfRuns(Protocol):
-    """An emulator that knows the names of its inputs and outcomes."""
-
-    runs: NamedRuns
-
-
-def check_columns(simulator: object, inputs: tuple[str, ...], outcomes: tuple[str, ...], x: str = "x") -> None:
-    """Refuse data whose columns have the names of an emulator's runs, in another order; other names say nothing."""
-    if not isinstance(simulator, OfRuns):
-        return
-    for what, kind, own, given in (
-        (x, "inputs", simulator.runs.input_names, inputs),
-        ("y", "outcomes", simulator.runs.outcome_names, outcomes),
-    ):
-        if own != given and set(own) == set(given):
-            raise InputError(
-                f"the runs of the emulator have the {kind} in the order {', '.join(own)}, {what} has "
-                f"{', '.join(given)}: give {what} in the order of the runs, or take runs.ordered(...)"
-            )
-
-
-@runtime_checkable
-class Described(Protocol):
-    """An emulator that says what it was learnt from, and how it was chosen."""
+    errors: dict[str, float]
+    rmse: dict[str, float]
+    held_out: int
+    dropped: tuple[str, ...] = ()
 
     @property
-    def said(self) -> tuple[str, ...]:
-        """Sentences."""
-
-    @property
-    def held_out_errors(self) -> dict[str, float]:
-        """Of each emulator that was compared: its rms error at held-out runs, relative to their spread."""
-
-
-class DrawLike(Protocol):
-    """A function that may be the simulator, as far as the runs tell."""
-
-    def __call__(self, x: Array, theta: Array, /) -> Array:
-        """At points x (m, d) and theta (p,), (m, q)."""
-
-    def gradient(self, x: Array, theta: Array, /) -> Array:
-        """By theta, (m, q, p)."""
-
-
-@runtime_checkable
-class WithDraws(EmulatorLike, Protocol):
-    """An emulator that may know its error as a distribution of functions."""
-
-    @property
-    def has_draws(self) -> bool:
-        """Whether ``draws`` can be called."""
-
-    def draws(self, count: int, seed: int) -> Sequence[DrawLike]:
-        """So many joint draws; the same seed gives the same."""
+    def sentence(self) -> str:
+        (best, error), *others = self.errors.items()
+        words = [
+            f"{name} {value:.2g}" + (" when it was dropped" if name in self.dropped else "") for name, value in others
+        ]
+        among = f" (the others: {', '.join(words)})" if others else ""
+        return f"{best}, the best at {self.held_out} held-out runs: its rms error is {error:.2g} of their spread{among}"
 
 
 class LeftOut(NamedTuple):
@@ -118,13 +84,68 @@ class LeftOut(NamedTuple):
 
 
 @runtime_checkable
-class WithLeftOut(Protocol):
-    """An emulator that can be asked for its errors at its own runs."""
+class RunsEmulator(Protocol):
+    """An emulator that knows its runs, as those of ``oc.emulate`` do.
+
+    Attributes
+    ----------
+    runs
+        A table of runs, with ``input_names`` and ``outcome_names``.
+    choice
+        How it was chosen among others, where it was.
+    """
+
+    runs: Any
+    choice: Choice | None
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What it was learnt from, and how it was chosen, in sentences."""
+
+    def outside_x(self, x: Array) -> BoolArray:
+        """Which of x (m, d) have no points of the runs nearby."""
 
     def left_out(self, x: Array, theta: Array, count: int) -> LeftOut | None:
-        """Of the ``count`` runs nearest to theta, at points x; None where they are not known."""
+        """Errors at the ``count`` of its runs nearest to theta, at points x; None where they are not known."""
 
 
-def emulator_with_draws(simulator: object) -> WithDraws | None:
+def check_columns(simulator: object, inputs: tuple[str, ...], outcomes: tuple[str, ...], x: str = "x") -> None:
+    """Refuse data whose columns have the names of an emulator's runs, in another order; other names say nothing."""
+    if not isinstance(simulator, RunsEmulator):
+        return
+    for what, kind, own, given in (
+        (x, "inputs", simulator.runs.input_names, inputs),
+        ("y", "outcomes", simulator.runs.outcome_names, outcomes),
+    ):
+        if own != given and set(own) == set(given):
+            raise InputError(
+                f"the runs of the emulator have the {kind} in the order {', '.join(own)}, {what} has "
+                f"{', '.join(given)}: give {what} in the order of the runs, or take runs.ordered(...)"
+            )
+
+
+class DrawLike(Protocol):
+    """A function that may be the simulator, as far as the runs tell."""
+
+    def __call__(self, x: Array, theta: Array, /) -> Array:
+        """At points x (m, d) and theta (p,), (m, q)."""
+
+    def gradient(self, x: Array, theta: Array, /) -> Array:
+        """By theta, (m, q, p)."""
+
+
+@runtime_checkable
+class EmulatorWithDraws(EmulatorLike, Protocol):
+    """An emulator that may know its error as a distribution of functions."""
+
+    @property
+    def has_draws(self) -> bool:
+        """Whether ``draws`` can be called."""
+
+    def draws(self, count: int, seed: int) -> Sequence[DrawLike]:
+        """So many joint draws; the same seed gives the same."""
+
+
+def emulator_with_draws(simulator: object) -> EmulatorWithDraws | None:
     """The emulator itself, if it has draws."""
-    return simulator if isinstance(simulator, WithDraws) and simulator.has_draws else None
+    return simulator if isinstance(simulator, EmulatorWithDraws) and simulator.has_draws else None

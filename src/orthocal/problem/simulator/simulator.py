@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
+from functools import partial
 from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -293,7 +294,9 @@ class BoundSimulator:
             self.gradient_kind = self._choose_gradient(x, theta[0])
         if self._many is not None and self._settled and self.gradient_kind is GradientKind.DIFFERENCE:
             allowed = np.array([self._support.allows(one) for one in theta])
-            found[allowed] = self._differences.gradients(self, x, theta[allowed])
+            found[allowed] = self._differences.gradients(
+                partial(self.batch, x), partial(self.required, x), theta[allowed]
+            )
             return found
         given = self._settled and self._given_gradient is not None
         if given and isinstance(self._many, ParallelCalls) and self._many.pays(len(theta), GRADIENT):
@@ -332,7 +335,7 @@ class BoundSimulator:
 
         ``lengthened`` multiplies the steps.
         """
-        return self._differences.gradient(self, x, theta, lengthened)
+        return self._differences.gradient(partial(self.batch, x), partial(self.required, x), theta, lengthened)
 
     def _settle(self, x: Array, theta: Array) -> Array:
         """The first call: one input may be a vector or a column for the user; take the form that works."""

@@ -21,17 +21,10 @@ Gradient: TypeAlias = Function | NamedGradient
 
 
 @runtime_checkable
-class WithGradient(Protocol):
+class HasGradient(Protocol):
     """A function, or an object that can be called as one, with its gradient."""
 
     gradient: Gradient
-
-
-@runtime_checkable
-class WithStep(Protocol):
-    """A function that says how long the steps of its differences should be, because its output is noisy."""
-
-    difference_step: float
 
 
 class Simulator:
@@ -104,7 +97,7 @@ class Simulator:
         _check_together(jobs, batched, timeout, isinstance(function, Elsewhere))
         self.function = function
         self.gradient = _own_gradient(function) if gradient == "auto" else gradient
-        self.step = function.difference_step if step is None and isinstance(function, WithStep) else step
+        self.step = own_step(function) if step is None else step
         self.jobs = jobs or (function.at_a_time if isinstance(function, Elsewhere) else 1)
         self.batched = batched
         self.timeout = timeout
@@ -137,11 +130,17 @@ def with_chosen_gradient(simulator: Function) -> Simulator:
 
 
 def _own_gradient(function: Function) -> Gradient:
-    gradient = function.gradient if isinstance(function, WithGradient) else "auto"
+    gradient = function.gradient if isinstance(function, HasGradient) else "auto"
     if callable(gradient) or (isinstance(gradient, str) and gradient in NAMED_GRADIENTS):
         return gradient
     # an attribute of that name that is something else
     return "auto"
+
+
+def own_step(function: object) -> float | None:
+    """How long the steps of a function's differences should be, where it says so because its output is noisy."""
+    step: float | None = getattr(function, "difference_step", None)
+    return step
 
 
 def by_names(simulator: Function, names: tuple[str, ...]) -> Function:

@@ -11,7 +11,7 @@ from ...errors import OrthocalError
 from ...methods import Draws
 from ...methods.joint.expansion import second_differences
 from ...problem.problem import Problem
-from ...problem.simulator.emulator import Described
+from ...problem.simulator.emulator import RunsEmulator
 from ...projection import ProjectionKind
 from ..run_facts import Notes
 from .emulator_findings import emulator_spread, halving_runs
@@ -115,8 +115,8 @@ def noted(problem: Problem, drawn: Draws) -> Notes:
         misfit=_misfit(problem, drawn),
         prior_tails=prior_tails(problem),
         outside_runs_x=_outside_x(problem),
-        emulator_said=emulator.said if isinstance(emulator, Described) else (),
-        held_out_errors=emulator.held_out_errors if isinstance(emulator, Described) else {},
+        emulator_said=emulator.said if isinstance(emulator, RunsEmulator) else (),
+        held_out_errors=dict(emulator.choice.errors) if isinstance(emulator, RunsEmulator) and emulator.choice else {},
         allowed_share=problem.parameters.allowed_share,
         on_edge=problem.parameters.on_edge(problem.theta_tilde),
         unfinished=not problem.minima[0].finished,

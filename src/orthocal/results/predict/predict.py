@@ -24,8 +24,7 @@ from ...errors import FileError, InputError
 from ...methods.base import Drawn
 from ...methods.joint.emulator_draws import EmulatorDraws, Shifts, stretched_draws
 from ...methods.joint.regress import regressed_on
-from ...problem.preflight.emulator import OverX
-from ...problem.simulator.emulator import emulator_with_draws
+from ...problem.simulator.emulator import RunsEmulator, emulator_with_draws
 from ...problem.simulator.simulator import BoundSimulator
 from ...projection import (
     Continuation,
@@ -147,7 +146,7 @@ class Predictor(NamedTuple):
     def outside_runs(self, x_new: Array) -> str | None:
         """What to say where an emulator has no points of its runs near x_new (m, d)."""
         emulator = self.simulator.emulator
-        if self.record.without_inputs or not isinstance(emulator, OverX):
+        if self.record.without_inputs or not isinstance(emulator, RunsEmulator):
             return None
         outside = np.asarray(emulator.outside_x(x_new))
         if not outside.any():

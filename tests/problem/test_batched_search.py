@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from orthocal.errors import NonFiniteError
-from orthocal.problem.search.batched_search import SideBySide
+from orthocal.problem.search.batched_search import BatchedSearch
 
 X = np.linspace(0, 1, 4)[:, None]
 
@@ -40,8 +40,8 @@ def newton(start, steps):
 def test_each_finds_what_it_would_alone():
     works = [newton(1.0, 3), newton(2.0, 5), newton(3.0, 1)]
     simulator = Square()
-    together = dict(SideBySide(simulator, works))
-    alone = [dict(SideBySide(Square(), [work]))[0] for work in works]
+    together = dict(BatchedSearch(simulator, works))
+    alone = [dict(BatchedSearch(Square(), [work]))[0] for work in works]
     assert [together[number] for number in range(3)] == alone
     # three at a time, then two, then the one that goes on
     assert [len(theta) for _, theta in simulator.asked] == [3, 3, 2, 2, 2, 2, 1, 1, 1, 1]
@@ -54,7 +54,7 @@ def test_different_questions_of_one_moment_are_apart():
     def slope(asked):
         return float(asked.gradient(X, np.array([5.0]))[0, 0, 0])
 
-    assert dict(SideBySide(simulator, [newton(1.0, 1), slope, newton(2.0, 1)]))[1] == 10.0
+    assert dict(BatchedSearch(simulator, [newton(1.0, 1), slope, newton(2.0, 1)]))[1] == 10.0
     assert simulator.asked[:2] == [("f", [1.0, 2.0]), ("gradient", [5.0])]
 
 
@@ -65,7 +65,7 @@ def test_a_gradient_that_cannot_be_had_is_an_error_of_that_search():
         except NonFiniteError:
             return "none"
 
-    assert dict(SideBySide(Square(), [search, newton(1.0, 2)]))[0] == "none"
+    assert dict(BatchedSearch(Square(), [search, newton(1.0, 2)]))[0] == "none"
 
 
 def searching():
@@ -78,7 +78,7 @@ def test_an_error_ends_all_of_them():
         raise ZeroDivisionError("of a search")
 
     with pytest.raises(ZeroDivisionError, match="of a search"):
-        dict(SideBySide(Square(), [newton(1.0, 1000), fails]))
+        dict(BatchedSearch(Square(), [newton(1.0, 1000), fails]))
     for thread in searching():
         thread.join(5)
     assert not searching()
@@ -90,7 +90,7 @@ def test_an_interrupt_ends_all_of_them():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        dict(SideBySide(Interrupted(), [newton(1.0, 3), newton(2.0, 3)]))
+        dict(BatchedSearch(Interrupted(), [newton(1.0, 3), newton(2.0, 3)]))
     for thread in searching():
         thread.join(5)
     assert not searching()
