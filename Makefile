@@ -1,6 +1,10 @@
 # Every target sets up what it needs: a machine with python3 and the package index is enough.
 PYTHON ?= python3
 BIN := .venv/bin
+# the distributions beside orthocal itself
+APPS := $(patsubst %/pyproject.toml,%,$(sort $(wildcard apps/*/pyproject.toml)))
+EDITABLE_APPS := $(addprefix --editable ,$(APPS))
+PROJECTS := pyproject.toml $(addsuffix /pyproject.toml,$(APPS))
 # one BLAS thread a process: the tests share the cores already
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 # worksteal: tests of one file mostly run in one process, which makes their fixtures and compiled code once
@@ -10,7 +14,7 @@ PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal
 
 help:
 	@echo "make demo          calibrate the built-in example and write a report into demo/"
-	@echo "make test          the fast test suite"
+	@echo "make test          the fast test suite, with that of the applications"
 	@echo "make test-slow     the long statistical tests"
 	@echo "make test-min      the fast test suite without extras, in .venv-min"
 	@echo "make test-pythons  the fast test suite on every python3.x from 3.11 that is installed, in .venv-3.x"
@@ -26,22 +30,22 @@ help:
 
 venv: .venv/ready-dev
 
-# The stamps make a second run free; a change of pyproject.toml installs anew.
-.venv/ready: pyproject.toml
+# The stamps make a second run free; a change of a pyproject.toml installs anew.
+.venv/ready: $(PROJECTS)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . $(EDITABLE_APPS)
 	@touch $@
 
 .venv/ready-dev: .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
 	@touch $@
 
-# What the other targets then find ready. The package itself is built without an index, by what the lock has installed.
+# What the other targets then find ready. The packages themselves are built without an index, by what the lock has installed.
 locked: requirements-dev.lock
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . $(EDITABLE_APPS)
 	@touch .venv/ready .venv/ready-dev
 
 lock: .venv/ready
@@ -56,10 +60,10 @@ test: .venv/ready-dev
 test-slow: .venv/ready-dev
 	$(PYTEST) -m slow -rP
 
-.venv-min/ready: pyproject.toml
+.venv-min/ready: $(PROJECTS)
 	$(PYTHON) -m venv .venv-min
 	.venv-min/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	.venv-min/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test-min]'
+	.venv-min/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test-min]' $(EDITABLE_APPS)
 	@touch $@
 
 # -rs: what was skipped, and the extra that it needs

@@ -20,8 +20,9 @@ from pip._internal.models.index import PyPI
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements-dev.lock"
-#: hatchling and editables build the package itself, which `make locked` installs without an index
-WANTED = [f"{ROOT}[test,lint]", "hatchling", "editables"]
+APPS = sorted(path.parent for path in ROOT.glob("apps/*/pyproject.toml"))
+#: hatchling and editables build our own packages, which `make locked` installs without an index
+WANTED = [f"{ROOT}[test,lint]", *map(str, APPS), "hatchling", "editables"]
 HEAD = """# Made by `make lock`, installed by `make locked`: the developer environment, every file with its digest.
 # Resolved on Python {version}; digests are those of all files of a version, for every platform.
 """
@@ -35,7 +36,8 @@ def chosen() -> dict[str, str]:
         subprocess.run([*command, "--report", report, *WANTED], check=True)
         installed = json.loads(report.read_text(encoding="utf-8"))["install"]
     found = {one["metadata"]["name"].lower().replace("_", "-"): one["metadata"]["version"] for one in installed}
-    del found["orthocal"]
+    for own in ("orthocal", *(app.name for app in APPS)):
+        del found[own]
     return dict(sorted(found.items()))
 
 

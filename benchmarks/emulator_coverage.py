@@ -33,8 +33,8 @@ from scipy.optimize import least_squares
 
 import orthocal as oc
 from orthocal.examples import MODEL2_PART
-from orthocal.galaxy import PARAMETERS, mock_galaxy, theta_star
-from orthocal.studies.emulated import emulated
+from orthocal_galaxy import PARAMETERS, mock_galaxy, theta_star
+from orthocal_studies.emulated import emulated
 
 #: of the Friedman problem
 RUNS, NOISE_SD = (30, 60, 120), 0.2

@@ -13,14 +13,14 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
-from orthocal.galaxy import mock_galaxy
-from orthocal.galaxy.command import FULL, FULL_BINS
-from orthocal.galaxy.fit import fit_galaxy
-from orthocal.galaxy.fit_data import mock_data
-from orthocal.galaxy.fit_figures import fit_maps, posteriors_figure
-from orthocal.galaxy.galaxy_config import Sampling
-from orthocal.galaxy.stages import Stages
 from orthocal.pages.style import STYLE
+from orthocal_galaxy import mock_galaxy
+from orthocal_galaxy.command import FULL, FULL_BINS
+from orthocal_galaxy.fit import fit_galaxy
+from orthocal_galaxy.fit_data import mock_data
+from orthocal_galaxy.fit_figures import fit_maps, posteriors_figure
+from orthocal_galaxy.galaxy_config import Sampling
+from orthocal_galaxy.stages import Stages
 
 IMAGES = Path(__file__).parent / "images"
 

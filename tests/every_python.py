@@ -1,7 +1,7 @@
 """The fast test suite on every Python from 3.11 on that is installed: ``make test-pythons``.
 
 Interpreters are looked for on PATH and among pyenv's versions; each gets a virtual environment of its own,
-``.venv-3.12`` and so on, which is made anew when pyproject.toml has changed. Arguments go to pytest.
+``.venv-3.12`` and so on, which is made anew when a pyproject.toml has changed. Arguments go to pytest.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 OLDEST = (3, 11)
+PROJECTS = [ROOT, *(path.parent for path in sorted(ROOT.glob("apps/*/pyproject.toml")))]
 
 
 def installed() -> dict[str, Path]:
@@ -39,14 +40,16 @@ def runs(path: Path, version: tuple[int, ...]) -> bool:
 
 
 def environment(name: str, path: Path) -> Path:
-    """The interpreter of the virtual environment, with the package and what its tests need."""
+    """The interpreter of the virtual environment, with the packages and what their tests need."""
     folder = ROOT / f".venv-{name}"
     python, stamp = folder / "bin" / "python", folder / "ready"
-    if not stamp.exists() or stamp.stat().st_mtime < (ROOT / "pyproject.toml").stat().st_mtime:
+    changed = max((project / "pyproject.toml").stat().st_mtime for project in PROJECTS)
+    if not stamp.exists() or stamp.stat().st_mtime < changed:
         install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([path, "-m", "venv", folder], check=True)
         subprocess.run([*install, "--upgrade", "pip"], check=True)
-        subprocess.run([*install, "--editable", f"{ROOT}[test]"], check=True)
+        apps = [word for app in PROJECTS[1:] for word in ("--editable", app)]
+        subprocess.run([*install, "--editable", f"{ROOT}[test]", *apps], check=True)
         stamp.touch()
     return python
 

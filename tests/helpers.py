@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from unittest.mock import patch
 
 import numpy as np
-import pytest
 
 import orthocal as oc
 from orthocal.bias import Setting
@@ -67,11 +66,6 @@ def row_by_row():
         if name.startswith("orthocal.") and "repeated_rows" in vars(module):
             stack.enter_context(patch.object(module, "repeated_rows", lambda rows: None))
     return stack
-
-
-def astropy_table(columns, **options):
-    """A table of astropy; where that is not installed the test is skipped."""
-    return pytest.importorskip("astropy.table", reason="needs astropy, the extra galaxy").Table(columns, **options)
 
 
 def two_outcomes(seed=0, n=60):

@@ -26,7 +26,7 @@ checkpoints.AFTER = 0.0
 checkpoint_file.EVERY, spending.SHARE, checkpoint_file.LEAST_SECONDS = 0.01, 1e9, 0.0
 if sys.argv[1] == "galaxy":
     # with all orbits the search for the best theta takes most of the time, and the kills all come in it
-    from orthocal.galaxy.orbits import OrbitSettings
+    from orthocal_galaxy.orbits import OrbitSettings
     OrbitSettings.preset = lambda name: OrbitSettings(energies=6, momenta=3, latitudes=2, samples=400, velocities=31)
 if __name__ == "__main__":
     main()

@@ -22,9 +22,13 @@ def locked():
 
 
 def needed():
-    """The requirements of the package, of its tests and of the linters, extras of its own unfolded."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    waiting, found = ["test", "lint"], [Requirement(one) for one in project["dependencies"]]
+    """The requirements of the packages, of their tests and of the linters, extras of their own unfolded."""
+    project, *apps = (
+        tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        for path in (ROOT / "pyproject.toml", *ROOT.glob("apps/*/pyproject.toml"))
+    )
+    given = [*project["dependencies"], *(one for app in apps for one in app["dependencies"])]
+    waiting, found = ["test", "lint"], [one for one in map(Requirement, given) if one.name != project["name"]]
     while waiting:
         for one in map(Requirement, project["optional-dependencies"][waiting.pop()]):
             if one.name == project["name"]:

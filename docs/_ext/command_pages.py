@@ -20,11 +20,13 @@ Made from the program itself; `orthocal COMMAND --help` says the same. What a pr
 # Typer has brought click along under several names, so its commands and parameters have no type here.
 def commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """All commands that do something, with the words that call them."""
-    parts = getattr(command, "commands", None)
-    if parts is None:
+    if not hasattr(command, "commands"):
         yield path, command
         return
-    for name, part in parts.items():
+    context = typer.Context(command)
+    for name in command.list_commands(context):
+        # those of applications are loaded here
+        _, part, _ = command.resolve_command(context, [name])
         if not part.hidden:
             yield from commands(part, (*path, name))
 

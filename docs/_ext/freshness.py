@@ -18,11 +18,12 @@ STAMP = BUILD / "executed-with"
 
 @cache
 def digest() -> str:
-    """SHA-256 of the package's sources, and of data beside notebooks and gallery scripts."""
+    """SHA-256 of the sources of all packages, and of data beside notebooks and gallery scripts."""
     beside = [path for folder in ("tutorials", "gallery") for path in (DOCS / folder).rglob("*")]
     data = [path for path in beside if path.is_file() and path.suffix not in (".ipynb", ".md", ".rst")]
     scripts = {path for path in data if path.name.startswith("plot_")}  # sphinx-gallery compares those itself
-    sources = [*(DOCS.parent / "src").rglob("*.py"), *(DOCS.parent / "src").rglob("*.html"), *(set(data) - scripts)]
+    packages = [path for folder in ("src", "apps") for path in (DOCS.parent / folder).rglob("*.*")]
+    sources = [*(path for path in packages if path.suffix in (".py", ".html")), *(set(data) - scripts)]
     whole = hashlib.sha256()
     for path in sorted(sources):
         whole.update(path.relative_to(DOCS.parent).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")

@@ -11,18 +11,18 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.emulators.choice import write_emulator_page
-from orthocal.galaxy.fit import fit_galaxy
-from orthocal.galaxy.fit_data import table_data
-from orthocal.galaxy.fit_page import write_all
-from orthocal.galaxy.galaxy_config import Sampling
-from orthocal.galaxy.stages import Stages
-from orthocal.studies.base import Study
-from orthocal.studies.example_pages import write_example_pages
-from orthocal.studies.example_studies import example_study
-from orthocal.studies.pages import write_pages
-from orthocal.studies.registry import study_by_name
-from orthocal.studies.replicate import ParameterRow, Row, Task
-from orthocal.studies.results import Results, Settings
+from orthocal_galaxy.fit import fit_galaxy
+from orthocal_galaxy.fit_data import table_data
+from orthocal_galaxy.fit_page import write_all
+from orthocal_galaxy.galaxy_config import Sampling
+from orthocal_galaxy.stages import Stages
+from orthocal_studies.base import Study
+from orthocal_studies.example_pages import write_example_pages
+from orthocal_studies.example_studies import example_study
+from orthocal_studies.pages import write_pages
+from orthocal_studies.registry import study_by_name
+from orthocal_studies.replicate import ParameterRow, Row, Task
+from orthocal_studies.results import Results, Settings
 
 QUICK = {"draws": 250, "chains": 4, "seed": 1, "progress": False}
 #: a name that breaks what does not escape it, and is longer than any screen is wide

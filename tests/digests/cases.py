@@ -299,7 +299,7 @@ def galaxies() -> Iterator[tuple[str, Callable[[], str]]]:
 
 
 def galaxy() -> str:
-    from orthocal.galaxy import OrbitSettings, mock_galaxy
+    from orthocal_galaxy import OrbitSettings, mock_galaxy
 
     few = OrbitSettings(energies=6, momenta=3, latitudes=2, samples=200, velocities=31)
     mock = mock_galaxy(few, nbin=20)

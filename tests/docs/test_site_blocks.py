@@ -13,7 +13,7 @@ from orthocal.config.campaign_file import read_campaign_file
 from orthocal.config.experiments_file import read_any_file
 from orthocal.config.priors import priors_of
 from orthocal.errors import InputError
-from orthocal.galaxy.galaxy_config import settings_from
+from orthocal_galaxy.galaxy_config import settings_from
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]

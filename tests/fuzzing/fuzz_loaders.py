@@ -391,7 +391,7 @@ def _read_campaign(path: Path) -> Any:
 
 
 def _read_galaxy(path: Path) -> Any:
-    from orthocal.galaxy.galaxy_config import settings_from
+    from orthocal_galaxy.galaxy_config import settings_from
 
     return settings_from(path, {}).model_dump()
 
@@ -543,8 +543,8 @@ def _read_store(path: Path) -> Any:
 
 
 def _study(folder: Path) -> Path:
-    from orthocal.studies.replicate import Row, Task
-    from orthocal.studies.results import Results, Settings
+    from orthocal_studies.replicate import Row, Task
+    from orthocal_studies.results import Results, Settings
 
     with Results(folder) as results:
         results.set_settings("one", Settings(1, 40, 8, ("gp", "none")))
@@ -564,7 +564,7 @@ def _study(folder: Path) -> Path:
 
 
 def _read_study(path: Path) -> Any:
-    from orthocal.studies.results import Results
+    from orthocal_studies.results import Results
 
     with Results(path.parent) as results:
         return results.settings("one"), results.rows("one"), results.work("one")
@@ -624,7 +624,7 @@ def _npz(folder: Path) -> Path:
 
 
 def _read_npz(path: Path) -> Any:
-    from orthocal.galaxy.fit_data import table_data
+    from orthocal_galaxy.fit_data import table_data
 
     data = table_data(path, ranges={"log10_mbh": (6.0, 10.0), "ml": (1.0, 8.0), "f_dm": (0.0, 0.5)})
     return _table(data.runs), data.kinematics.values, data.kinematics.errors
@@ -645,7 +645,7 @@ def _ecsv(folder: Path) -> Path:
 
 
 def _read_ecsv(path: Path) -> Any:
-    from orthocal.galaxy.dynamite import read_dynamite
+    from orthocal_galaxy.dynamite import read_dynamite
 
     read = read_dynamite(path)
     return {name: read.values[:, j] for j, name in enumerate(MOMENTS)}
@@ -673,7 +673,7 @@ def _models(folder: Path) -> Path:
 
 
 def _read_models(path: Path) -> Any:
-    from orthocal.galaxy.dynamite import read_dynamite_models
+    from orthocal_galaxy.dynamite import read_dynamite_models
 
     theta = read_dynamite_models(path, ["ml", "m-bh"]).theta
     return {name: theta[name].to_numpy() for name in theta}
@@ -708,7 +708,7 @@ def _fits(folder: Path) -> Path:
 
 
 def _read_fits(path: Path) -> Any:
-    from orthocal.galaxy.readers import read_atlas3d
+    from orthocal_galaxy.readers import read_atlas3d
 
     read = read_atlas3d(path)
     return read.x, read.y, read.values, read.errors, read.flux, read.pixels
@@ -720,8 +720,8 @@ def _light(folder: Path) -> Path:
 
 
 def _read_light(path: Path) -> Any:
-    from orthocal.galaxy.fit_prepare import _given_light
-    from orthocal.galaxy.galaxy_config import GalaxyFile
+    from orthocal_galaxy.fit_prepare import _given_light
+    from orthocal_galaxy.galaxy_config import GalaxyFile
 
     found = _given_light(GalaxyFile(light=str(path)))
     assert found is not None
@@ -753,14 +753,14 @@ def _read_output(path: Path) -> Any:
 
 
 def _stages(folder: Path) -> Path:
-    from orthocal.galaxy.stages import Stages
+    from orthocal_galaxy.stages import Stages
 
     Stages(folder).there("runs.db", {"runs": 5, "seed": 1.5, "name": "a"})
     return folder / "settings.json"
 
 
 def _read_stages(path: Path) -> Any:
-    from orthocal.galaxy.stages import Stages
+    from orthocal_galaxy.stages import Stages
 
     (path.parent / "runs.db").write_text("")
     Stages(path.parent).there("runs.db", {"runs": 5, "seed": 1.5, "name": "a"})

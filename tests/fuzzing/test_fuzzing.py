@@ -12,8 +12,6 @@ SEED = 1
 
 
 def found(loader, cases, folder):
-    if "FITS" in loader.name:
-        pytest.importorskip("astropy.io.fits", reason="needs astropy, the extra galaxy")
     if "Parquet" in loader.name:
         pytest.importorskip("pyarrow", reason="needs pyarrow, the extra parquet")
     tally = fuzzed(loader, range(cases), SEED, folder)

@@ -111,7 +111,7 @@ for prior in (oc.bias.BART(trees=10), oc.bias.SoftBART(trees=5), oc.bias.BMARS()
     print(posterior.theta.tobytes().hex())
 """
 ORBITS = """
-from orthocal.galaxy import OrbitSettings, mock_galaxy
+from orthocal_galaxy import OrbitSettings, mock_galaxy
 few = OrbitSettings(energies=6, momenta=3, latitudes=2, samples=200, velocities=31)
 galaxy = mock_galaxy(few, nbin=20)
 print(galaxy.truth.tobytes().hex(), galaxy.model(galaxy.model.x, (8.6, 2.9, 0.22)).tobytes().hex())

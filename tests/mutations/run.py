@@ -38,9 +38,10 @@ class Copy:
     def __init__(self, folder: Path) -> None:
         self.root = folder / "tree"
         self.root.mkdir(parents=True)
-        for part in ("src", "tests"):
+        for part in ("src", "apps", "tests"):
             shutil.copytree(ROOT / part, self.root / part)
-        shutil.copy2(ROOT / "pyproject.toml", self.root)
+        for part in ("pyproject.toml", "conftest.py"):
+            shutil.copy2(ROOT / part, self.root)
 
     def tried(self, mutation: Mutation) -> str:
         """How it ended for a mutation; the copy is afterwards what it was."""

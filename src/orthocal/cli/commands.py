@@ -9,13 +9,12 @@ from typing import Annotated
 import typer
 
 from ..errors import ConfigError
-from ..galaxy.command import galaxy
-from ..studies.command import study
 from .campaigns import simulate
 from .checks import Check, check, check_before
 from .comparisons import compare
 from .documents import Json, Prints, Quiet, prints_left_out, quietly, say
 from .emulators import emulate
+from .entry_points import Commands
 from .fits import provenance
 from .outputs import (
     Chains,
@@ -44,9 +43,10 @@ orthocal init && orthocal run problem.toml
 orthocal predict fit.nc new.csv --out predictions.csv
 
 orthocal run problem.toml --method pgp --draws 2000 --set noise.cov=0.04 --json"""
-BEGIN, CALIBRATE, RESULT, SLOW, STUDY = "Begin", "Calibrate", "Use a result", "Slow simulators", "Studies"
+BEGIN, CALIBRATE, RESULT, SLOW = "Begin", "Calibrate", "Use a result", "Slow simulators"
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Bayesian calibration of computer models whose bias is unknown.",
@@ -159,12 +159,10 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {
     CALIBRATE: {"check": check, "run": run, "resume": resume, "compare": compare},
     RESULT: {"predict": predict, "report": report, "serve": serve},
     SLOW: {"simulate": simulate, "emulate": emulate, "next-runs": next_runs},
-    STUDY: {"study": study},
 }
 for panel, commands in GROUPS.items():
     for name, command in commands.items():
         app.command(name, rich_help_panel=panel)(command)
-app.add_typer(galaxy, name="galaxy", rich_help_panel=STUDY)
 
 
 def _version(wanted: bool) -> None:

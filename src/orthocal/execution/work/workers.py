@@ -157,18 +157,18 @@ class DaskCluster:
                 raise
             raise InputError(f"{name} {address}: {it} has no workers, start one with `dask worker`") from None
 
-    def require_this_version(self) -> None:
-        """Leave a cluster whose workers have another version of orthocal, or none."""
+    def require_this_version(self, distribution: str = "orthocal") -> None:
+        """Leave a cluster whose workers have another version of a distribution than this process, or none."""
         with ExitStack() as leaving:
             leaving.callback(self.close)
             try:
-                versions = set(self.client.run(_version).values())
+                versions = set(self.client.run(_version, distribution).values())
             except ImportError:
                 versions = {"none"}
-            if versions != {_version()}:
+            if versions != {_version(distribution)}:
                 raise InputError(
-                    f"--cluster {self._address}: the workers have orthocal {', '.join(sorted(versions))}, "
-                    f"this is {_version()}: install the same version on all"
+                    f"--cluster {self._address}: the workers have {distribution} {', '.join(sorted(versions))}, "
+                    f"this is {_version(distribution)}: install the same version on all"
                 )
             leaving.pop_all()
 
@@ -203,8 +203,8 @@ class DaskCluster:
                 logger.setLevel(level)
 
 
-def _version() -> str:
-    return version("orthocal")
+def _version(distribution: str) -> str:
+    return version(distribution)
 
 
 def cores() -> int:
