@@ -22,7 +22,7 @@ CHAINS, DRAWS, WARMUP = 2, 100, 60
 BOX_METHODS = ("gp", "pgp", "ko", "none")
 METHODS = ("gp", "bart", "softbart", "bmars", "bnn", "pgp", "pbart", "ko", "ogp", "sgasp", "pcal", "none")
 #: where rows that repeat are looked for
-USERS = ("problem.distinct", "problem.best_fit", "problem.merging", "regression.repeated_values")
+USERS = ("problem.simulator.simulator", "problem.search.best_fit", "problem.merging", "regression.gaussian_process")
 #: as in Bayarri's spot welds: two loads, three currents, two gauges, ten welds of each
 SETTINGS = np.array(list(product((4.0, 5.3), (20.0, 24.0, 28.0), (1.0, 2.0))))
 

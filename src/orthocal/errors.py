@@ -107,7 +107,7 @@ class NonFiniteError(SimulatorError):
     Traceback (most recent call last):
         ...
     orthocal.errors.NonFiniteError: the simulator returned NaN or infinity at a = ...: restrict the priors to
-        where it works, or mend it there
+        where it works, or fix it there
     """
 
 

@@ -107,7 +107,7 @@ def test_an_infinite_outcome_is_refused_with_its_row():
         (np.zeros((2, 2, 2)), np.zeros(2), "x has 3 dimensions"),
         (np.zeros(2), np.zeros((2, 2, 2)), "y has 3 dimensions"),
         (1.0, 2.0, "x has 0 dimensions"),
-        ([0.5, "high"], np.zeros(2), "has numbers, and 'high' in row 1: mend that cell"),
+        ([0.5, "high"], np.zeros(2), "has numbers, and 'high' in row 1: fix that cell"),
         ([[1.0], [1.0, 2.0]], np.zeros(2), "x must be numbers"),
         (np.zeros(2), [None, {}], "y must be numbers"),
     ],

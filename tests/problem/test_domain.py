@@ -215,7 +215,7 @@ def test_points_that_all_have_one_coordinate_in_common():
         ([0.0, np.nan], None, "finite"),
         ([0.0, 1.0], [1.0, np.inf], "finite"),
         (np.zeros((2, 2, 2)), None, "nodes has 3 dimensions"),
-        (["left", 1.0], None, "has numbers, and 'left' in row 0: mend that cell"),
+        (["left", 1.0], None, "has numbers, and 'left' in row 0: fix that cell"),
         ([0.0, 1.0], "equal", "weights must be numbers"),
         ([], None, "weights"),
     ],

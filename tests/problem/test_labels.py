@@ -81,7 +81,7 @@ def test_numbers_as_text_stay_numbers():
 @pytest.mark.parametrize(
     ("x", "categorical", "words"),
     [
-        (TABLE.assign(t=["0", "1", "n/a", "3"]), None, "column 't' of x has numbers, and 'n/a' in row 2: mend that"),
+        (TABLE.assign(t=["0", "1", "n/a", "3"]), None, "column 't' of x has numbers, and 'n/a' in row 2: fix that"),
         (TABLE.assign(machine=["A", None, "B", "A"]), None, "column 'machine' of x has no label in 1 of 4 rows"),
         (TABLE, ["site"], "categorical names 'site', which is no input: x has t, machine"),
         (TABLE, {"machine": ["A", "B"]}, "column 'machine' of x has C, but categorical lists A, B: list every label"),

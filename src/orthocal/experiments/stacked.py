@@ -8,9 +8,7 @@ collinear parameters, where each draw is closest) is then known about all of the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from copy import copy
 from functools import cached_property
-from inspect import getmembers_static
 from typing import NamedTuple
 
 import numpy as np
@@ -246,11 +244,5 @@ def _own_best(problem: Problem) -> Array:
 
 def linearised_at(problem: Problem, theta: Array) -> Problem:
     """The same problem with ``theta`` (p,) in place of its best fit."""
-    part = copy(problem)
-    for name, kind in getmembers_static(Problem):
-        if isinstance(kind, cached_property) and name not in LASTING:
-            vars(part).pop(name, None)
-    part.others_know = True
-    loss = problem._criterion.loss(theta)
-    vars(part)["minima"] = vars(part)["loss_minima"] = (Minimum(theta, loss, True),)
-    return part
+    best = (Minimum(theta, problem._criterion.loss(theta), True),)
+    return problem._of_parts(LASTING, minima=best, loss_minima=best, others_know=True)

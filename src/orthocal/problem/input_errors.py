@@ -138,6 +138,6 @@ def _moved(simulator: BoundSimulator, x: Array, j: int, by: Array, theta: Array)
         return simulator.required(elsewhere, theta)
     except SimulatorError as error:
         raise InputError(
-            f"x_err needs the simulator beside the data points, within the domain, and it failed there: {error}; mend "
+            f"x_err needs the simulator beside the data points, within the domain, and it failed there: {error}; fix "
             "it, or leave x_err out and put what errors of x do to y into " + Y_ERR
         ) from error

@@ -36,7 +36,7 @@ from .prior.parameters import Parameters, Priors, prior_table
 from .search.best_fit import Criterion, row_weights
 from .search.minima import Minimum, advantages, find_minima, least_squares_minima
 from .simulator.emulator import check_columns
-from .simulator.simulator import BoundSimulator, OneOutcome, gradient_error
+from .simulator.simulator import NO_EFFECT, BoundSimulator, OneOutcome, gradient_error
 from .simulator.simulator_function import Function
 
 #: starts of the search for theta_tilde
@@ -672,8 +672,7 @@ class Problem:
 
     def _sensitivity(self, gradient: Array, weights: Array) -> Sensitivity:
         size = float(np.linalg.norm(self.whiten(self.complete_y))) / np.sqrt(self.data.n)
-        # central differences leave about 1e-10 of a zero gradient
-        floor = 1e-8 * size / self.parameters.spread
+        floor = NO_EFFECT * size / self.parameters.spread
         return sensitivity(gradient, weights, self.metric, self.parameters.names, floor, not self.others_know)
 
     @cached_property

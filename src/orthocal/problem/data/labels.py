@@ -52,8 +52,8 @@ class LabelColumn:
         unknown = np.flatnonzero(np.isnan(found[codes]))
         if unknown.size:
             raise InputError(
-                f"{name} has {self.name} = {shown(label_text(distinct[codes[unknown[0]]]))} in row {unknown[0]}, which "
-                f"is none of its labels: give one of {listed(self.labels)}"
+                f"{name} has {self.name} = {quoted(label_text(distinct[codes[unknown[0]]]))} in row {unknown[0]}, "
+                f"which is none of its labels: give one of {listed(self.labels)}"
             )
         return np.asarray(found[codes], dtype=np.float64)
 
@@ -236,19 +236,19 @@ def _is_labelled(column: pd.Series[Any], name: str, what: str) -> bool:
     if numbers.any():
         row = int(np.flatnonzero(texts & ~numbers)[0])
         raise InputError(
-            f"column {name!r} of {what} has numbers, and {shown(values[row])} in row {row}: mend that cell, or, where "
+            f"column {name!r} of {what} has numbers, and {quoted(values[row])} in row {row}: fix that cell, or, where "
             f'the column holds labels, say categorical=["{name}"]'
         )
     count = len(set(values[texts]))
     if count > max(MOST_LABELS, len(values) // 2):
         raise InputError(
-            f"column {name!r} of {what} has {count} different texts in {len(values)} rows, {shown(values[0])} is the "
+            f"column {name!r} of {what} has {count} different texts in {len(values)} rows, {quoted(values[0])} is the "
             f'first: leave it out or give numbers, or, where they are labels, say categorical=["{name}"]'
         )
     return True
 
 
-def shown(value: object, most: int = 30) -> str:
+def quoted(value: object, most: int = 30) -> str:
     """A cell in a message."""
     text = str(value)
     return repr(text if len(text) <= most else text[: most - 3] + "...")

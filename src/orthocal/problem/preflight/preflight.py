@@ -25,6 +25,7 @@ from ..common_findings import (
     told_apart,
 )
 from ..search.minima import advantages
+from ..simulator.simulator import NO_EFFECT
 from .cost import Planned, cost_findings
 from .emulator import emulator_findings
 from .probe import Probe, Setup, least_squares_step, probed, short_descent
@@ -197,7 +198,7 @@ def _sensitivity(setup: Setup, probe: Probe) -> Iterator[Finding]:
         yield Finding("problem", "parameters", message, "restrict the priors to where it works")
         return
     size = float(np.sqrt(np.nanmean((setup.data.y @ setup.noise.whitener.T) ** 2)))
-    floor = 1e-8 * size / setup.parameters.spread
+    floor = NO_EFFECT * size / setup.parameters.spread
     try:
         found = sensitivity(
             _whitened(setup, probe.gradient[:nodes]),

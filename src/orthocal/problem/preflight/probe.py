@@ -201,7 +201,7 @@ def _descents(criterion: Criterion, starts: Array, models: Array) -> tuple[Desce
     if not works:
         raise NonFiniteError(
             f"the simulator fails at all of {len(starts)} theta that fill the priors: restrict the priors to where it "
-            "works, or mend it"
+            "works, or fix it"
         )
     ends = [short_descent(criterion, starts[k], residuals[k]) for k in works[:DESCENTS]]
     return tuple(sorted(ends, key=lambda one: one.value))

@@ -84,7 +84,7 @@ class _ConditionReader:
         except SyntaxError as error:
             place = self._before + (error.offset or 1)
             raise InputError(
-                f"constraint {_shown(self._text)!r} cannot be read at column {place} ({error.msg}): {KNOWN}"
+                f"constraint {_shortened(self._text)!r} cannot be read at column {place} ({error.msg}): {KNOWN}"
             ) from None
         except (RecursionError, MemoryError, ValueError) as error:
             if isinstance(error, InputError):
@@ -95,7 +95,7 @@ class _ConditionReader:
         piece = ast.get_source_segment(self._text[self._before :], node) or type(node).__name__
         # offsets are counted in bytes
         ahead = self._text[self._before :].encode()[: getattr(node, "col_offset", 0)].decode(errors="ignore")
-        return InputError(f"constraint: {_shown(piece)!r} at column {self._before + len(ahead) + 1} {why}")
+        return InputError(f"constraint: {_shortened(piece)!r} at column {self._before + len(ahead) + 1} {why}")
 
     def _condition(self, node: ast.expr) -> Condition:
         if isinstance(node, ast.BoolOp):
@@ -166,7 +166,7 @@ class _ConditionReader:
         return lambda theta: np.asarray(several.reduce([part(theta) for part in parts]))
 
 
-def _shown(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 

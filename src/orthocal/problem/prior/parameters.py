@@ -126,7 +126,7 @@ class Parameters:
     def possible(self, theta: Array) -> BoolArray:
         """Whether constraint and joint priors allow theta (..., p): what bounds alone cannot say."""
         found = np.ones(theta.shape[:-1], dtype=bool)
-        for block, columns in self._parts():
+        for block, columns in self._each_block():
             if not block.within_bounds:
                 found &= np.isfinite(block.log_density(theta[..., columns]))
         return found if self.constraint is None else found & self.constraint(theta)
@@ -134,7 +134,7 @@ class Parameters:
     def log_prior(self, theta: Array) -> Array:
         """log pi(theta) = sum_blocks log pi_block(theta_block), for theta (..., p); -inf where it is not allowed."""
         total: Any = 0.0
-        for number, (block, columns) in enumerate(self._parts()):
+        for number, (block, columns) in enumerate(self._each_block()):
             own = block.log_density(theta[..., columns])
             total = own if number == 0 else total + own
         if self.constraint is not None:
@@ -148,7 +148,7 @@ class Parameters:
 
     def log_prior_by_block(self, theta: Array) -> dict[str, Array]:
         """log pi of each block, (...) for theta (..., p)."""
-        densities = (np.asarray(block.log_density(theta[..., columns])) for block, columns in self._parts())
+        densities = (np.asarray(block.log_density(theta[..., columns])) for block, columns in self._each_block())
         return dict(zip(self.block_names, densities, strict=True))
 
     def prior_draws(self, count: int, rng: np.random.Generator) -> Array:
@@ -165,20 +165,20 @@ class Parameters:
     def log_prior_gradient(self, theta: Array) -> Array:
         """d log pi / d theta, (..., p), of the blocks' densities; on a bound, that just inside of it."""
         theta = self.clipped(theta, 1e-4)
-        return np.concatenate([block.gradient(theta[..., columns]) for block, columns in self._parts()], axis=-1)
+        return np.concatenate([block.gradient(theta[..., columns]) for block, columns in self._each_block()], axis=-1)
 
     def log_prior_curvature(self, theta: Array) -> Array:
         """-d2 log pi / d theta2, (..., p, p), without negative eigenvalues: a prior's share of a Laplace precision."""
         theta = self.clipped(theta, 1e-4)
         found = np.zeros((*theta.shape, self.p))
-        for block, columns in self._parts():
+        for block, columns in self._each_block():
             found[..., columns, columns] = block.curvature(theta[..., columns])
         return found
 
     def gaussian_part(self, theta: Array) -> tuple[Array, Array]:
         """Gradient (p,) and curvature (p, p) at theta (p,), without the gradient along which nothing is curved."""
         pull, curvature = self.log_prior_gradient(theta), self.log_prior_curvature(theta)
-        for _, columns in self._parts():
+        for _, columns in self._each_block():
             values, vectors = np.linalg.eigh(curvature[columns, columns])
             curved = vectors[:, values > 0]
             pull[columns] = curved @ (curved.T @ pull[columns])
@@ -195,13 +195,13 @@ class Parameters:
         For a Gaussian prior (theta - mean) / sd, or the same whitened. Where a density goes to infinity, r is zero
         beside it.
         """
-        return np.concatenate([block.root(theta[columns]) for block, columns in self._parts()])
+        return np.concatenate([block.root(theta[columns]) for block, columns in self._each_block()])
 
     def prior_root_slope(self, theta: Array) -> Array:
         """dr/dtheta, (p, p), by central differences."""
         theta = self.clipped(theta, 1e-4)
         slope = np.zeros((self.p, self.p))
-        for block, columns in self._parts():
+        for block, columns in self._each_block():
             slope[columns, columns] = block.root_slope(theta[columns])
         return slope
 
@@ -212,12 +212,12 @@ class Parameters:
 
     def quantile(self, u: Array) -> Array:
         """Points that fill the priors as u (..., p) fills the unit cube: the quantiles of independent priors."""
-        return np.concatenate([block.filled(u[..., columns]) for block, columns in self._parts()], axis=-1)
+        return np.concatenate([block.filled(u[..., columns]) for block, columns in self._each_block()], axis=-1)
 
     def marginal_quantile(self, u: Array) -> Array:
         """Quantiles of each parameter by itself at u (s, p); of what the constraint leaves of the prior."""
         if self.constraint is None:
-            return np.concatenate([block.marginal(u[..., columns]) for block, columns in self._parts()], axis=-1)
+            return np.concatenate([block.marginal(u[..., columns]) for block, columns in self._each_block()], axis=-1)
         draws = self._allowed(ALLOWED)[0]
         return np.stack([np.quantile(draws[:, j], u[..., j]) for j in range(self.p)], axis=-1)
 
@@ -255,7 +255,7 @@ class Parameters:
         around = 1e-5 * np.diag(self.spread)
         return not bool(self.possible(theta + np.vstack([around, -around])).all())
 
-    def _parts(self) -> Iterator[tuple[Block, slice]]:
+    def _each_block(self) -> Iterator[tuple[Block, slice]]:
         return zip(self.blocks, self._columns, strict=True)
 
     def _allowed(self, count: int, rng: np.random.Generator | None = None) -> tuple[Array, float]:

@@ -263,7 +263,7 @@ def search_calls(simulator: BoundSimulator, p: int, starts: int, linear: bool = 
 def _rough_descents(criterion: Criterion, began: list[_Start]) -> list[Descent]:
     """Where the starts lead, roughly."""
     if isinstance(criterion.simulator, BoundSimulator) and criterion.simulator.many_at_a_time:
-        return _descents_together(criterion, criterion.simulator, began)
+        return _batched_descents(criterion, criterion.simulator, began)
     places = list[Descent]()
     for one in progress_bar(began, "best fit"):
         places.append(criterion.descend(one.theta, *ROUGH, known=one.residual))
@@ -272,7 +272,7 @@ def _rough_descents(criterion: Criterion, began: list[_Start]) -> list[Descent]:
     return places
 
 
-def _descents_together(criterion: Criterion, simulator: BoundSimulator, began: list[_Start]) -> list[Descent]:
+def _batched_descents(criterion: Criterion, simulator: BoundSimulator, began: list[_Start]) -> list[Descent]:
     """The same where the simulator takes many theta at a time: the starts go down side by side."""
 
     def descent(start: _Start) -> Callable[[SearchThread[Descent]], Descent]:

@@ -88,7 +88,7 @@ class Differences(NamedTuple):
                 return np.asarray(difference)
         raise NonFiniteError(
             f"the simulator returned NaN or infinity on either side of {self.support.describe(theta)}: "
-            "restrict the priors to where it works, or mend it there"
+            "restrict the priors to where it works, or fix it there"
         )
 
 

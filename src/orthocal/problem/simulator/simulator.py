@@ -147,7 +147,7 @@ class BoundSimulator:
         model = self.transforms.forward(native)
         if np.isfinite(model).all():
             return model
-        place, advice = self._support.describe(theta), "restrict the priors to where it works, or mend it there"
+        place, advice = self._support.describe(theta), "restrict the priors to where it works, or fix it there"
         outside = self.transforms.first_wrong(native) if np.isfinite(native).all() else None
         if outside is None:
             raise NonFiniteError(f"the simulator returned NaN or infinity at {place}: {advice}")
@@ -280,7 +280,7 @@ class BoundSimulator:
             gradient = self._chained(gradient, x, theta)
         if not np.isfinite(gradient).all():
             raise NonFiniteError(
-                f"the gradient is NaN or infinite at {self._support.describe(theta)}: mend it there, "
+                f"the gradient is NaN or infinite at {self._support.describe(theta)}: fix it there, "
                 'or use gradient="difference"'
             )
         return gradient
@@ -300,14 +300,14 @@ class BoundSimulator:
             return found
         given = self._settled and self._given_gradient is not None
         if given and isinstance(self._many, ParallelCalls) and self._many.pays(len(theta), GRADIENT):
-            self._given_together(self._many, x, theta, found)
+            self._given_gradients(self._many, x, theta, found)
             return found
         for c, one in enumerate(theta):
             with suppress(NonFiniteError):
                 found[c] = self.gradient(x, one)
         return found
 
-    def _given_together(self, calls: ParallelCalls, x: Array, theta: Array, found: Array) -> None:
+    def _given_gradients(self, calls: ParallelCalls, x: Array, theta: Array, found: Array) -> None:
         """Put the gradients that the user's function gives into ``found`` (c, m, q, p)."""
         points, _ = self._distinct(x)
         allowed = np.flatnonzero([self._support.allows(one) for one in theta])
@@ -449,6 +449,8 @@ def _many_calls(simulator: Simulator) -> ManyCalls | None:
 
 # Whether a simulator's gradient is what its differences say.
 
+#: a gradient that is a smaller share of the data is zero: central differences leave about 1e-10 of one
+NO_EFFECT = 1e-8
 #: rows that tell as much of a gradient as more would
 MOST_ROWS = 10_000
 

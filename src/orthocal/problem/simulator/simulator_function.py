@@ -94,7 +94,7 @@ class Simulator:
             raise InputError(f"jobs={jobs!r}: give the number of processes that call the simulator, 1 or more")
         if not isinstance(batched, int) or batched < 0:
             raise InputError(f"batched={batched!r}: give True, or the largest number of theta at a time")
-        _check_together(jobs, batched, timeout, isinstance(function, Elsewhere))
+        _check_combination(jobs, batched, timeout, isinstance(function, Elsewhere))
         self.function = function
         self.gradient = _own_gradient(function) if gradient == "auto" else gradient
         self.step = own_step(function) if step is None else step
@@ -106,7 +106,7 @@ class Simulator:
         return self.function(x, theta)
 
 
-def _check_together(jobs: int | None, batched: bool | int, timeout: float | None, elsewhere: bool) -> None:
+def _check_combination(jobs: int | None, batched: bool | int, timeout: float | None, elsewhere: bool) -> None:
     """What cannot be had together."""
     if batched and jobs is not None and jobs > 1:
         raise InputError(
