@@ -1,7 +1,7 @@
 """A calibration method, to copy: the Gaussian approximation at the best fit, without a bias.
 
-Inside the package: a file in ``methods/``, a subclass of ``ListedMethod`` with its ``kind`` and ``words`` under
-``@listed``, and a line in its ``__init__.py``. Outside give the object, ``oc.calibrate(problem, BestFit())``.
+Inside the package: a file in ``methods/``, a subclass of ``ListedMethod`` with its ``kind``, ``words`` and ``cost``
+under ``@listed``, and a line in its ``__init__.py``. Outside give the object, ``oc.calibrate(problem, BestFit())``.
 """
 
 import numpy as np

@@ -1,5 +1,7 @@
 """problem.check(): what a run will cost and what speaks against it, for few calls of the simulator."""
 
+import subprocess
+import sys
 from copy import copy
 
 import numpy as np
@@ -211,6 +213,16 @@ def test_the_cost_of_a_method_that_is_not_known(slow):
 
 def test_every_listed_method_states_its_cost():
     assert list(COSTS) == list(METHODS)
+
+
+def test_the_cost_is_known_where_no_method_is_loaded_yet():
+    script = (
+        "import sys; import numpy as np, orthocal as oc; from scipy import stats; x = np.linspace(0, 1, 9); "
+        "problem = oc.Problem(x, x, lambda x, theta: theta[0] * x, {'a': stats.norm(0, 1)}, noise_cov=0.01); "
+        "assert 'orthocal.methods' not in sys.modules; print(problem.check())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "gp with 4 x 1000 draws will call the simulator about" in " ".join(done.stdout.split())
 
 
 def test_each_cost_is_said_once(slow):
