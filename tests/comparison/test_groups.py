@@ -74,7 +74,7 @@ def test_the_text_and_the_page_have_the_groups(apart, tmp_path):
         assert "Held out by curve" in text
         assert "honest one" in text
     assert "of whole groups (4, by curve)" in html
-    assert len(group_grid(apart).rows) == 8
+    assert len(group_grid(apart.group_scores(), apart.outcome_names, apart.groups).rows) == 8
 
 
 def test_where_groups_are_alike_nothing_is_said():

@@ -11,7 +11,7 @@ import orthocal as oc
 from orthocal.cli import main
 from orthocal.errors import InputError, OrthocalWarning
 from orthocal.execution.work.simulation import Chance
-from orthocal.runs.store import Identity, Plan, RunStore, _chance
+from orthocal.runs.store import CampaignPlan, Identity, RunStore, _chance
 
 X = np.array([0.0, 0.5, 1.0])
 DESIGN = pd.DataFrame({"g": [1.0, 2.0, -0.0]})
@@ -65,7 +65,7 @@ def test_a_seed_depends_on_theta_and_replicate_alone():
     """Recorded: runs of an old store must not be repeated with other seeds."""
 
     def chance(theta, copy):
-        plan = Plan(np.full((copy + 1, 1), theta), np.zeros((1, 1)), ("g",), ("x",), Identity("f", ""))
+        plan = CampaignPlan(np.full((copy + 1, 1), theta), np.zeros((1, 1)), ("g",), ("x",), Identity("f", ""))
         return _chance(*plan.keys[copy])
 
     assert chance(1.5, 2) == Chance(2, 742019190)

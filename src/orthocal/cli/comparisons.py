@@ -130,8 +130,8 @@ def _compared_methods(
     config: ProblemFile, given: dict[str, Any], prints: bool, checkpoint: bool, restart: bool
 ) -> None:
     """Tables and a page of the methods; ``given`` is what the command was."""
+    from ..comparison.comparison import TABLES
     from ..comparison.comparison import compare as run_compare
-    from ..comparison.page import TABLES
     from ..config import problem_file as toml
 
     path: Path = given["problem_file"]
@@ -171,7 +171,7 @@ def _compared_methods(
 
 
 def _written(comparison: Comparison, outputs: OutputFolder, title: str) -> dict[str, str]:
-    from ..comparison.page import write_tables
+    from ..comparison.comparison import write_tables
 
     return {
         "tables": str(outputs.written(lambda folder: ", ".join(map(str, write_tables(comparison, folder))))),

@@ -106,7 +106,8 @@ class ServedModel:
 
 def served_models(posterior: Posterior) -> list[ServedModel]:
     """The models of a posterior."""
-    from ..results.served import QUANTITIES, SUMMARY_DRAWS, Served
+    from ..results.predict.predict import QUANTITIES
+    from ..results.served import SUMMARY_DRAWS, Served
 
     served = Served(posterior)
     points = [served.d] if served.d else []

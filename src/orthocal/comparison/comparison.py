@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,32 +13,37 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from ..arrays import IntArray
 from ..calibration import check_lengths, work_of
 from ..errors import InputError
 from ..execution.checkpoints.checkpoint_file import Checkpoint
 from ..experiments import Experiments
+from ..files import whole_file, whole_text
 from ..machine.threads import one_blas_thread
-from ..methods import Method
+from ..methods.base import KINDS, ListedMethod, Method
+from ..pages.tables import Grid, Table, grid_text, shown_html
 from ..problem.data.field_data import FieldData, Groups
 from ..problem.fingerprint import digest
 from ..problem.problem import Problem
 from ..progress import progress_shown
+from ..results.posterior import Posterior
 from ..results.predict.likelihood import require_density
+from . import tables, words
 from .fits import (
-    Scored,
+    HeldOutScores,
     Split,
+    SplitScores,
+    checkpointed_fits,
+    deduplicate_warnings,
     held_groups,
-    kept_fits,
     output_folds,
     prepared,
     run_methods,
-    said_once,
     split_groups,
     split_rows,
     with_output_priors,
 )
-from .tables import Compared, group_scores
-from .words import assumptions, labelled, remarks
+from .words import assumption, labelled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,11 +53,13 @@ METHODS = ("gp", "bart", "ogp", "ko", "none")
 OUTPUT_METHODS = ("gp", "ogp", "ko", "none")
 #: draws a chain of the fits to the folds, unless told otherwise
 FOLD_DRAWS = 250
+#: names of all tables that there may be
+TABLES = ("parameters", "scores", "times", "loo", "groups")
 Methods = Sequence[str | Method] | Mapping[str, str | Method] | str
 
 
 @dataclass(frozen=True)
-class Comparison(Compared):
+class Comparison:
     """Posteriors of one problem by several methods.
 
     Attributes
@@ -91,6 +98,203 @@ class Comparison(Compared):
     (['gp', 'none'], {}, [15, 15])
     """
 
+    methods: dict[str, Method]
+    posteriors: dict[str, Posterior]
+    failures: dict[str, str]
+    held_out: dict[str, HeldOutScores]
+    fold_of_row: IntArray | None
+    with_loo: bool
+    preparation: tuple[float, int]
+    seed: int
+    groups: Groups | None = None
+    row_wise: dict[str, HeldOutScores] = field(default_factory=dict)
+    missed: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the parameters.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> oc.compare(problem, ["none"], folds=0, draws=20, chains=2, seed=1, progress=False).parameter_names
+        ('theta',)
+        """
+        return self._first.parameter_names
+
+    @property
+    def outcome_names(self) -> tuple[str, ...]:
+        """Names of the outcomes.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> oc.compare(problem, ["none"], folds=0, draws=20, chains=2, seed=1, progress=False).outcome_names
+        ('y',)
+        """
+        return self._first.outcome_names
+
+    @property
+    def scored_names(self) -> tuple[str, ...]:
+        """The rows of the scores: the outcomes, or all outputs without inputs together, because each is one number.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> oc.compare(problem, ["none"], folds=0, draws=20, chains=2, seed=1, progress=False).scored_names
+        ('y',)
+        """
+        return ("all outputs, in noise sds",) if self._first.record.without_inputs else self.outcome_names
+
+    @property
+    def own_groups(self) -> str | None:
+        """Name of the problem's own groups, or None.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> x, y = model1.simulate(np.random.default_rng(1), 20)
+        >>> problem = model1.problem(x, y, groups=np.repeat(["a", "b"], 10))
+        >>> oc.compare(problem, ["none"], folds=0, draws=20, chains=2, seed=1, progress=False).own_groups
+        'group'
+        """
+        groups = self._first.record.groups
+        return None if groups is None else groups.name
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Label -> family of the method, ``"projected"`` or ``"ko"`` for instance.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> oc.compare(problem, {"free": "none"}, folds=0, draws=20, chains=2, seed=1, progress=False).kinds
+        {'free': 'none'}
+        """
+        return {name: str(method.describe().get("kind")) for name, method in self.methods.items()}
+
+    def family(self, name: str) -> type[ListedMethod] | None:
+        """The family of a method by its label; None for one of the user's own.
+
+        Parameters
+        ----------
+        name
+            The label.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> compared = oc.compare(problem, ["none"], folds=0, draws=20, chains=2, seed=1, progress=False)
+        >>> compared.family("none") is oc.methods.NoBias
+        True
+        """
+        return KINDS.get(self.kinds[name])
+
+    def summary(self, interval: float = 0.95) -> pd.DataFrame:
+        """One row a parameter and method, as ``Posterior.summary``.
+
+        Parameters
+        ----------
+        interval
+            Probability of the intervals.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+        >>> compared = oc.compare(problem, ["gp", "none"], folds=0, draws=100, chains=2, seed=1, progress=False)
+        >>> sd = compared.summary()["sd"]
+        >>> bool(sd["theta", "gp"] > sd["theta", "none"])
+        True
+        """
+        if interval == 0.95:
+            return self._summary.copy()
+        return tables.by_parameter({name: one.summary(interval) for name, one in self.posteriors.items()})
+
+    def scores(self) -> pd.DataFrame:
+        """One row a method and outcome: how well observations are predicted by a fit that has not seen them.
+
+        ``rmse`` is the error of the predictive mean, ``crps`` that of the whole predictive distribution, both in the
+        outcome's unit, and ``coverage`` the share of the 95 % intervals that hold the observation. With the prefix
+        ``model_`` the same for the simulator without bias. ``_se`` are standard errors over the cells of y, taken as
+        independent, or over groups where these were held out. ``crps_gap`` is the distance from the best method's
+        CRPS, and ``gap_se`` its standard error from the differences cell by cell: it tells methods apart much better
+        than the errors of the scores themselves.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+        >>> compared = oc.compare(problem, ["gp", "none"], folds=2, draws=50, chains=2, seed=1, progress=False)
+        >>> rmse = compared.scores()["rmse"]
+        >>> bool(rmse["gp", "y"] < rmse["none", "y"])
+        True
+        """
+        return self._scores.copy()
+
+    def loo(self) -> pd.DataFrame:
+        """One row a method: expected log predictive density of a row left out, by importance sampling (PSIS-LOO).
+
+        ``p_loo`` is the effective number of parameters, ``high_k`` the number of ``rows`` with a Pareto k above 0.7:
+        if there are any, do not trust the line. For the projected methods it is an approximation in any case.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+        >>> compared = oc.compare(problem, ["gp", "none"], folds=0, draws=100, chains=2, seed=1, progress=False)
+        >>> elpd = compared.loo()["elpd_loo"]
+        >>> bool(elpd["gp"] > elpd["none"])
+        True
+        """
+        return self._loo.copy()
+
+    def times(self) -> pd.DataFrame:
+        """One row a method: seconds, CPU seconds, simulator calls, effective draws, and these a second.
+
+        Of the fit to all data; draws of the parameter with the fewest. What the methods share is in ``preparation``.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 20))
+        >>> compared = oc.compare(problem, ["none"], folds=0, draws=20, chains=2, seed=1, progress=False)
+        >>> list(compared.times().columns)
+        ['seconds', 'cpu_seconds', 'simulator_calls', 'ess', 'ess_per_second']
+        """
+        return tables.times_table(self.posteriors, self._summary)
+
+    @property
+    def _first(self) -> Posterior:
+        return next(iter(self.posteriors.values()))
+
+    @cached_property
+    def _summary(self) -> pd.DataFrame:
+        return tables.by_parameter({name: one.summary() for name, one in self.posteriors.items()})
+
+    @cached_property
+    def _scores(self) -> pd.DataFrame:
+        return tables.scores_table(self.held_out, self.scored_names, None if self.groups is None else self.groups.codes)
+
+    @cached_property
+    def _loo(self) -> pd.DataFrame:
+        return tables.loo_table(self.posteriors)
+
     @property
     def assumptions(self) -> dict[str, str]:
         """Label -> what the method assumes, in one sentence.
@@ -104,7 +308,7 @@ class Comparison(Compared):
         >>> print(compared.assumptions["none"])
         The simulator is taken as right and all that it misses as noise: ...
         """
-        return assumptions(self)
+        return {name: assumption(method) for name, method in self.methods.items()}
 
     def remarks(self) -> list[str]:
         """What the results say, in plain sentences.
@@ -118,7 +322,18 @@ class Comparison(Compared):
         >>> print(compared.remarks()[0])
         y: gp has the smallest CRPS for held-out observations; worse: none.
         """
-        return list(remarks(self))
+        several, groups = len(self.posteriors) > 1, self.groups
+        families = {name: self.family(name) for name in self.posteriors}
+        found = list(words.posterior_remarks(self._summary, families)) if several else []
+        if self.held_out:
+            found += words.missed_remarks(self.missed)
+            if groups is not None:
+                rows = tables.row_rmse(self.held_out, self.row_wise, self.outcome_names)
+                found += words.group_remarks(groups.name, rows, self._scores)
+            elif self.own_groups is not None:
+                found.append(words.groups_remark(self.own_groups))
+            found += words.score_remarks(self._scores, self.scored_names)
+        return [*found, *(words.loo_remarks(self._loo, families) if self.with_loo else [])]
 
     def group_scores(self) -> pd.DataFrame:
         """One row a group, outcome and method, as in ``scores()``, where whole groups were held out.
@@ -136,7 +351,9 @@ class Comparison(Compared):
         >>> compared.group_scores().index.get_level_values(0).tolist()
         ['a', 'b', 'c']
         """
-        return group_scores(self)
+        if self.groups is None or not self.held_out:
+            return pd.DataFrame()
+        return tables.group_scores(self.held_out, self.outcome_names, self.groups)
 
     def figure(self) -> Figure:
         """The posteriors of each parameter side by side, one panel a parameter.
@@ -192,22 +409,40 @@ class Comparison(Compared):
         >>> "Two methods" in path.read_text(encoding="utf-8")
         True
         """
-        from .page import write_page
+        from .page import render, settings
 
-        return write_page(self, path, title)
+        parts = {
+            "remarks": self.remarks(),
+            "assumptions": self.assumptions,
+            "failures": self.failures,
+            "settings": list(settings(self.posteriors, self.fold_of_row, self.groups, self.seed)),
+        }
+        return whole_text(path, render(title, self._grids(), self.posteriors, self._scores, parts))
+
+    def _grids(self) -> list[Grid]:
+        """The tables as texts: parameters, scores, leave-one-out, times."""
+        found = [tables.parameter_grid(self.posteriors)]
+        if self.held_out:
+            found.append(tables.score_grid(self._scores, self.scored_names, self.outcome_names, self.groups))
+            if self.groups is not None:
+                found.append(tables.group_grid(self.group_scores(), self.outcome_names, self.groups))
+        if self.with_loo:
+            found.append(tables.loo_grid(self._loo))
+        return [*found, tables.times_grid(self.times(), self.preparation)]
 
     def _repr_html_(self) -> str:
-        from .page import as_html
-
-        return as_html(self)
+        shown = [Table(grid.header, grid.rows) for grid in self._grids()]
+        failed = [f"{name} failed: {why}" for name, why in self.failures.items()]
+        return shown_html("Comparison of methods", None, shown, [*self.remarks(), *failed])
 
     def __repr__(self) -> str:
         return str(self)
 
     def __str__(self) -> str:
-        from .page import as_text
-
-        return as_text(self)
+        parts = [grid_text(grid) for grid in self._grids()]
+        parts += ["\n".join(f"- {remark}" for remark in self.remarks())]
+        parts += [f"{name} failed: {why}" for name, why in self.failures.items()]
+        return "\n\n".join(part for part in parts if part)
 
 
 def compare(
@@ -268,7 +503,12 @@ def compare(
     short = min(draws, FOLD_DRAWS) if fold_draws is None else fold_draws
     work = partial(_work, problem, chosen, (chains, warmup, folds), held)
     # one BLAS thread: the result must not depend on their number
-    with one_blas_thread(), progress_shown(progress), said_once(), kept_fits(checkpoint, work, seed) as used_seed:
+    with (
+        one_blas_thread(),
+        progress_shown(progress),
+        deduplicate_warnings(),
+        checkpointed_fits(checkpoint, work, seed) as used_seed,
+    ):
         return _compared(problem, chosen, (folds, held), used_seed, (draws, short), (chains, warmup), loo)
 
 
@@ -287,7 +527,7 @@ def _compared(
     preparation = prepared(problem)
     splits = _splits(problem, folds, held, seed)
     fits = run_methods(problem, chosen, splits, seed, {**options, "draws": draws[0]}, {**options, "draws": draws[1]})
-    *rows, last = fits.scored or [Scored(None, {}, {})]
+    *rows, last = fits.scored or [SplitScores(None, {}, {})]
     scores, row_wise = (last.held_out, last.fold_of_row), rows[0].held_out if rows else {}
     return Comparison(chosen, *fits[:2], *scores, loo, preparation, seed, held, row_wise, last.missed)
 
@@ -332,3 +572,16 @@ def _check_folds(data: FieldData, folds: int, fold_draws: int | None) -> None:
         raise InputError(
             f"folds={folds!r}: give a whole number from 2 to the number of {what}, {n}, or 0 for no scores"
         )
+
+
+def write_tables(compared: Comparison, folder: Path) -> list[Path]:
+    """Write the tables as CSV files, in full precision."""
+    loo = compared.loo() if compared.with_loo else pd.DataFrame()
+    parts = (compared.summary(), compared.scores(), compared.times(), loo, compared.group_scores())
+    paths = []
+    for name, table in zip(TABLES, parts, strict=True):
+        if len(table):
+            paths.append(folder / f"compare-{name}.csv")
+            with whole_file(paths[-1]) as draft:
+                table.to_csv(draft)
+    return paths

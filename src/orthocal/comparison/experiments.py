@@ -21,12 +21,13 @@ from ..calibration import calibrate
 from ..errors import InputError, OrthocalError
 from ..execution.checkpoints.checkpoint_file import Checkpoint
 from ..experiments import Experiments
+from ..files import whole_text
 from ..methods import Method
 from ..pages.tables import frame_table, shown_html, with_error
 from ..problem.fingerprint import fingerprint
 from ..problem.problem import Problem
 from ..results.posterior import Posterior
-from .fits import kept_fits, said_once
+from .fits import checkpointed_fits, deduplicate_warnings
 from .outcomes import TOGETHER
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class ExperimentComparison:
         >>> print(oc.compare_experiments(oc.Experiments(rigs), **settings).words()[0])
         The experiments agree about the parameters that they share: ...
         """
-        return [*self._apart(), *self._foretold()]
+        return [*self._apart(), *self._predicted()]
 
     def _apart(self) -> Iterator[str]:
         table = self.disagreements()
@@ -141,7 +142,7 @@ class ExperimentComparison:
                 f"one in {1 / FALSE_ALARM:.0f} such comparisons."
             )
 
-    def _foretold(self) -> Iterator[str]:
+    def _predicted(self) -> Iterator[str]:
         for name, row in self.predictions.iterrows():
             worse = row["others"] / max(row["own"], 1e-300)
             ending = "as well as its own fit does" if worse < 1.1 else f"{worse:.2g} times as far as its own fit"
@@ -207,9 +208,11 @@ class ExperimentComparison:
         >>> "Two rigs" in path.read_text(encoding="utf-8")
         True
         """
-        from .experiments_page import write_experiments_page
+        from .experiments_page import experiments_page
 
-        return write_experiments_page(self, path, title)
+        draws, tables = self.shared_draws(), (self.disagreements(), self.predictions)
+        page = experiments_page(title, self.together, draws, tables, self.words(), self.failures)
+        return whole_text(path, page)
 
     def _repr_html_(self) -> str:
         tables = [frame_table(one) for one in (self.disagreements(), self.predictions) if len(one)]
@@ -272,7 +275,10 @@ def compare_experiments(
     without: dict[str, Posterior] = {}
     failures: dict[str, str] = {}
     # one seed for all fits, so that the comparison can be repeated
-    with said_once(), kept_fits(checkpoint, partial(_work, experiments, method, options), options.get("seed")) as seed:
+    with (
+        deduplicate_warnings(),
+        checkpointed_fits(checkpoint, partial(_work, experiments, method, options), options.get("seed")) as seed,
+    ):
         options["seed"] = seed
         together = calibrate(experiments, method, **options)
         for name in experiments.names:
@@ -281,7 +287,7 @@ def compare_experiments(
                     fits[name] = calibrate(part(experiments, name), method, **options)
                 except OrthocalError as error:
                     failures[words] = str(error)
-    foretold = {name: _foretold(experiments[name], alone.get(name), one) for name, one in without.items()}
+    foretold = {name: _predicted(experiments[name], alone.get(name), one) for name, one in without.items()}
     table = pd.DataFrame.from_dict(
         foretold, orient="index", columns=["others", "others_lower", "others_upper", "own"]
     ).rename_axis("experiment")
@@ -315,7 +321,7 @@ def _work(experiments: Experiments, method: str | Method, options: dict[str, Any
     return {"version of orthocal": version("orthocal"), "method": described, "experiments": chosen, **lengths, **own}
 
 
-def _foretold(problem: Problem, alone: Posterior | None, without: Posterior) -> list[float]:
+def _predicted(problem: Problem, alone: Posterior | None, without: Posterior) -> list[float]:
     """What the simulator misses of an experiment with theta of the others, and of its own, in noise sds.
 
     Of one that could not be calibrated alone the best fit is its own.

@@ -29,7 +29,7 @@ from ..results.predict.scores import CellScores, cell_scores
 
 
 @contextmanager
-def kept_fits(
+def checkpointed_fits(
     checkpoint: str | Path | Checkpoint | None, work: Callable[[], dict[str, str]], seed: int | None
 ) -> Iterator[int]:
     """All fits in one file, if there is to be one; the seed, that of the file or a new one where none was given."""
@@ -46,7 +46,7 @@ def kept_fits(
 
 
 @contextmanager
-def said_once() -> Iterator[None]:
+def deduplicate_warnings() -> Iterator[None]:
     """Keep the warnings of what is done inside, and give them at its end; those that differ in numbers are one kind."""
     caught: list[warnings.WarningMessage] = []
     try:
@@ -106,7 +106,7 @@ def held_groups(data: FieldData, groups: ArrayLike | str | None) -> Groups | Non
 
 def split_rows(problem: Problem, folds: int, seed: int) -> Split:
     """The rows at random in parts of nearly one size; equal rows of x stay together."""
-    codes = _distinct(problem.data.x)
+    codes = _row_codes(problem.data.x)
     count = min(folds, int(codes.max()) + 1)
     if count < 2:
         raise InputError("all rows of x are the same: there is nothing to predict from the others, take folds=0")
@@ -142,7 +142,7 @@ def _fold(problem: Problem, name: str, rows: BoolArray) -> Fold:
         return Fold(name, rows, None, str(error))
 
 
-def _distinct(x: Array) -> IntArray:
+def _row_codes(x: Array) -> IntArray:
     """The number of each row among the different ones, in the order of their first, (n,)."""
     _, first, inverse = np.unique(x, axis=0, return_index=True, return_inverse=True)
     place = np.empty(len(first), dtype=np.intp)
@@ -212,18 +212,18 @@ def output_scores(fit: Posterior, problem: Problem, outputs: BoolArray) -> tuple
     return scores[0], scores[1]
 
 
-class HeldOut(NamedTuple):
+class HeldOutScores(NamedTuple):
     """Scores of the held-out cells, by model + bias and by the model alone."""
 
     with_bias: CellScores
     model_alone: CellScores
 
 
-class Scored(NamedTuple):
+class SplitScores(NamedTuple):
     """What came of one split, by label: scores of the held-out cells, and fold -> why it has none."""
 
     fold_of_row: IntArray | None
-    held_out: dict[str, HeldOut]
+    held_out: dict[str, HeldOutScores]
     missed: dict[str, dict[str, str]]
 
 
@@ -232,7 +232,7 @@ class Fits(NamedTuple):
 
     posteriors: dict[str, Posterior]
     failures: dict[str, str]
-    scored: list[Scored]
+    scored: list[SplitScores]
 
 
 def prepared(problem: Problem) -> tuple[float, int]:
@@ -259,7 +259,7 @@ def run_methods(
     """
     posteriors: dict[str, Posterior] = {}
     failures: dict[str, str] = {}
-    pieces: list[dict[str, list[HeldOut | str]]] = [{name: [] for name in methods} for _ in splits]
+    pieces: list[dict[str, list[HeldOutScores | str]]] = [{name: [] for name in methods} for _ in splits]
     places = [(s, k) for s, split in enumerate(splits) for k in range(len(split.folds))]
     for name, place in progress_bar([(name, place) for name in methods for place in [None, *places]], "methods"):
         if name in failures:
@@ -278,7 +278,7 @@ def run_methods(
         raise InputError("no method can do this problem: " + "; ".join(f"{a}: {b}" for a, b in failures.items()))
     scored = []
     for split, parts in zip(splits, pieces, strict=True):
-        scored.append(Scored(split.fold_of_row, {}, {}))
+        scored.append(SplitScores(split.fold_of_row, {}, {}))
         for name in posteriors:
             why = {fold.name: one for fold, one in zip(split.folds, parts[name], strict=True) if isinstance(one, str)}
             if len(why) == len(split.folds):
@@ -290,7 +290,9 @@ def run_methods(
     return Fits(posteriors, failures, scored)
 
 
-def _fold_scores(problem: Problem, method: Method, fold: Fold, seed: int, options: dict[str, Any]) -> HeldOut | str:
+def _fold_scores(
+    problem: Problem, method: Method, fold: Fold, seed: int, options: dict[str, Any]
+) -> HeldOutScores | str:
     """Scores of one fold, or why there are none."""
     if fold.problem is None:
         return fold.failure
@@ -300,10 +302,10 @@ def _fold_scores(problem: Problem, method: Method, fold: Fold, seed: int, option
         return str(error)
 
 
-def _scored(fit: Posterior, problem: Problem, rows: BoolArray) -> HeldOut:
+def _scored(fit: Posterior, problem: Problem, rows: BoolArray) -> HeldOutScores:
     """Scores of the rows, or of the outputs without inputs, that a fit has not seen."""
     if problem.data.without_inputs:
-        return HeldOut(*output_scores(fit, problem, rows))
+        return HeldOutScores(*output_scores(fit, problem, rows))
     predicted = fit.predict(problem.data.x[rows], scale="transformed", warn=False)
     roots = fit.record.noise_roots(predicted["draw"].values, problem.data.x[rows])
     if problem.noise.by_point is not None and problem.noise.groups is None:
@@ -314,21 +316,21 @@ def _scored(fit: Posterior, problem: Problem, rows: BoolArray) -> HeldOut:
     noise = np.einsum("...ij,...j->...i", roots, rng.standard_normal(predicted["mean"].shape))
     y = problem.data.native_y[rows]
     draws = (problem.data.transforms.inverse(predicted[name].values + noise) for name in ("mean", "model"))
-    return HeldOut(*(cell_scores(one.reshape(-1, *y.shape), y) for one in draws))
+    return HeldOutScores(*(cell_scores(one.reshape(-1, *y.shape), y) for one in draws))
 
 
-def _joined(pieces: list[HeldOut | str], split: Split, data: FieldData) -> HeldOut:
+def _joined(pieces: list[HeldOutScores | str], split: Split, data: FieldData) -> HeldOutScores:
     """The scores of all rows, in their order, from those of the folds; NaN where a fold has none.
 
     Of outputs without inputs the cells are (q n, 1), output after output.
     """
     shape, each = ((data.y.size, 1), data.n) if data.without_inputs else (data.y.shape, 1)
     parts = []
-    for which in range(len(HeldOut._fields)):
+    for which in range(len(HeldOutScores._fields)):
         whole = CellScores(*(np.full(shape, np.nan) for _ in CellScores._fields))
         for fold, piece in zip(split.folds, pieces, strict=True):
             if not isinstance(piece, str):
                 for into, values in zip(whole, piece[which], strict=True):
                     into[np.repeat(fold.rows, each)] = values
         parts.append(whole)
-    return HeldOut(*parts)
+    return HeldOutScores(*parts)

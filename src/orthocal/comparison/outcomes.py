@@ -14,7 +14,7 @@ from ..methods import Method
 from ..pages.tables import frame_table, shown_html
 from ..problem.problem import Problem
 from ..results.posterior import Posterior
-from .fits import said_once
+from .fits import deduplicate_warnings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -145,7 +145,7 @@ def compare_outcomes(problem: Problem, method: str | Method = "gp", **options: A
         # one seed for all fits, so that the comparison can be repeated
         options["seed"] = int(np.random.SeedSequence().generate_state(1)[0])
     posteriors, failures = {}, {}
-    with said_once():
+    with deduplicate_warnings():
         for k, name in enumerate(names):
             try:
                 posteriors[name] = calibrate(problem.outcome(k), method, **options)

@@ -10,7 +10,6 @@ import pandas as pd
 
 from ..errors import InputError
 from ..methods.base import METHODS, ListedMethod, Method, method_by_name
-from .tables import Compared, group_remarks
 
 #: a posterior that is so many times as wide as the narrowest is worth a remark
 WIDE = 3.0
@@ -18,11 +17,11 @@ WIDE = 3.0
 WIDER = 1.5
 #: a smaller share of the best CRPS makes no difference to anyone
 SMALL_GAP = 0.01
+#: an error for whole groups that is so many times that for rows is worth a remark
+MUCH_LARGER = 1.5
 
-
-def assumptions(compared: Compared) -> dict[str, str]:
-    """Label -> what the method assumes, in one sentence."""
-    return {name: assumption(method) for name, method in compared.methods.items()}
+#: label -> family of the method; None for one of the user's own
+Families = Mapping[str, type[ListedMethod] | None]
 
 
 def assumption(method: Method) -> str:
@@ -42,13 +41,13 @@ def labelled(methods: Sequence[str | Method] | Mapping[str, str | Method] | str 
         for one in given:
             method = method_by_name(one)
             name = one if isinstance(one, str) else _label(method)
-            chosen[_distinct(name, chosen)] = method
+            chosen[_unused_label(name, chosen)] = method
     if not chosen:
         raise InputError('methods is empty: give at least one, for instance ["gp", "none"]')
     return chosen
 
 
-def _distinct(name: str, taken: dict[str, Method]) -> str:
+def _unused_label(name: str, taken: dict[str, Method]) -> str:
     if name not in taken:
         return name
     return next(other for number in count(2) if (other := f"{name} #{number}") not in taken)
@@ -90,21 +89,17 @@ def _text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def remarks(comparison: Compared) -> Iterator[str]:
-    """What the results say, in plain sentences."""
-    if len(comparison.posteriors) > 1:
-        yield from _widths(comparison)
-        yield from _free(comparison)
-        yield from _disagreements(comparison)
-    if comparison.held_out:
-        yield from group_remarks(comparison)
-        yield from _predictions(comparison)
-    if comparison.with_loo:
-        yield from _loo(comparison)
+def posterior_remarks(summary: pd.DataFrame, families: Families) -> Iterator[str]:
+    """Where the posteriors of several methods differ: their widths, a free bias, intervals that do not overlap."""
+    sds = dict(summary["sd"].unstack("parameter").items())
+    names = summary.index.get_level_values("parameter").unique()
+    yield from _widths({name: sds[name] for name in names})
+    yield from _free(list(sds.values()), families)
+    yield from _disagreements(summary)
 
 
-def _widths(comparison: Compared) -> Iterator[str]:
-    for parameter, sd in _sds(comparison):
+def _widths(sds: Mapping[str, pd.Series[float]]) -> Iterator[str]:
+    for parameter, sd in sds.items():
         if sd.max() > WIDE * sd.min() > 0:
             yield (
                 f"{parameter}: the posterior is widest by {sd.idxmax()}, {sd.max() / sd.min():.3g} times as wide as "
@@ -112,13 +107,13 @@ def _widths(comparison: Compared) -> Iterator[str]:
             )
 
 
-def _free(comparison: Compared) -> Iterator[str]:
+def _free(sds: list[pd.Series[float]], families: Families) -> Iterator[str]:
     """What becomes of theta where nothing constrains the bias, beside methods that do."""
-    free = [name for name in comparison.posteriors if (own := comparison.family(name)) and own.free_bias]
-    if len(free) == len(comparison.posteriors):
+    free = [name for name, own in families.items() if own is not None and own.free_bias]
+    if len(free) == len(families):
         return
     for name in free:
-        if any(sd[name] > WIDER * sd.drop(free).min() for _, sd in _sds(comparison)):
+        if any(sd[name] > WIDER * sd.drop(free).min() for sd in sds):
             yield (
                 f"The bias of {name} is free: it takes over what theta does not explain, so the posterior of theta is "
                 "wide by construction and does not say where theta is, however well model + bias predicts."
@@ -130,17 +125,9 @@ def _free(comparison: Compared) -> Iterator[str]:
             )
 
 
-def _sds(comparison: Compared) -> Iterator[tuple[str, pd.Series[float]]]:
-    """Each parameter with its posterior sd by method."""
-    table = comparison.summary()["sd"].unstack("parameter")
-    for parameter in comparison.parameter_names:
-        yield parameter, table[parameter]
-
-
-def _disagreements(comparison: Compared) -> Iterator[str]:
-    table = comparison.summary()
+def _disagreements(table: pd.DataFrame) -> Iterator[str]:
     lower, upper = (name for name in table.columns if str(name).startswith("eti"))
-    for parameter in comparison.parameter_names:
+    for parameter in table.index.get_level_values("parameter").unique():
         rows = table.loc[parameter]
         apart = [
             f"{one} and {other}"
@@ -154,9 +141,40 @@ def _disagreements(comparison: Compared) -> Iterator[str]:
             )
 
 
-def _predictions(comparison: Compared) -> Iterator[str]:
-    table = comparison.scores()
-    for outcome in comparison.scored_names:
+def missed_remarks(missed: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Which folds have no scores."""
+    for name, folds in missed.items():
+        reasons = "; ".join(f"without {fold}: {why}" for fold, why in folds.items())
+        yield f"{name} has no scores for some rows, and its scores are those of the others only: {reasons}."
+
+
+def groups_remark(name: str) -> str:
+    """Where the problem has groups and rows were held out."""
+    return (
+        f"The rows belong to groups ({name}), and rows of one group were both held out and learnt from: these scores "
+        f"are not those of a new group. Give groups={name!r} to leave out whole groups."
+    )
+
+
+def group_remarks(kind: str, row_rmse: Mapping[tuple[str, str], float], table: pd.DataFrame) -> Iterator[str]:
+    """Where rows are easy to predict and whole groups are not; ``table`` are the scores of groups."""
+    for outcome in table.index.get_level_values("outcome").unique():
+        larger = [
+            f"{name} {rows:.3g} and {float(table['rmse'][name, outcome]):.3g}"
+            for (name, own), rows in row_rmse.items()
+            if own == outcome and float(table["rmse"][name, outcome]) > MUCH_LARGER * rows
+        ]
+        if larger:
+            yield (
+                f"{outcome}: held out row by row and by {kind}, the RMSE is {'; '.join(larger)}. Rows of one {kind} "
+                f"tell much about each other, so errors row by row are too small for a new {kind}: there the second "
+                f"number is the honest one. The first is that of further rows of a {kind} that was measured."
+            )
+
+
+def score_remarks(table: pd.DataFrame, outcomes: tuple[str, ...]) -> Iterator[str]:
+    """Which methods predict held-out observations best, and whose intervals hold too few of them."""
+    for outcome in outcomes:
         rows = table.xs(outcome, level="outcome")
         if len(rows) > 1:
             best = rows["crps"].idxmin()
@@ -179,15 +197,15 @@ def _predictions(comparison: Compared) -> Iterator[str]:
     )
 
 
-def _loo(comparison: Compared) -> Iterator[str]:
-    table = comparison.loo()
+def loo_remarks(table: pd.DataFrame, families: Families) -> Iterator[str]:
+    """Where leave-one-out is not to be trusted."""
     doubtful = table[table["high_k"] > 0]
     for name, row in doubtful.iterrows():
         yield (
             f"LOO of {name} is not to be trusted: for {row['high_k']:.0f} of {row['rows']:.0f} rows the importance "
             "weights have a Pareto k above 0.7, because a flexible bias leans on single observations; use the folds."
         )
-    projected = [name for name in table.index if (own := comparison.family(str(name))) and not own.joint_density]
+    projected = [name for name, own in families.items() if own is not None and not own.joint_density]
     if projected:
         yield (
             f"LOO of {_listed(projected)} is an approximation in any case: projected draws do not come from one joint "

@@ -27,71 +27,8 @@ from ..problem.problem import Problem
 from .pooled import Pool, Pooled
 from .stacked import Stacked, linearised_at, stacked_problem
 
-# A look at several experiments before their run: at each by itself.
-
 #: said at the end of every look
 TOGETHER = "each was looked at by itself; what a run of all costs, and whether they agree, was not looked at"
-
-
-class LookedAt:
-    """Of ``oc.Experiments``."""
-
-    problems: dict[str, Problem]
-
-    def check(self, method: str = "gp", draws: int = 1000, chains: int = 4, warmup: int = 200) -> Findings:
-        """What is to be known of each experiment before a run, as ``check`` of a problem says it.
-
-        Parameters
-        ----------
-        method, draws, chains, warmup
-            Those of ``oc.calibrate``: the run that is planned. The method is given by its name.
-
-        Returns
-        -------
-        Findings
-            It prints as words, and is true if there is no problem among them.
-
-        Examples
-        --------
-        >>> import numpy as np, orthocal as oc
-        >>> from scipy import stats
-        >>> x = np.linspace(0, 1, 20)
-        >>> slope = {"slope": stats.norm(0, 10)}
-        >>> rigs = {f"rig {k}": oc.Problem(x, k * x, lambda x, t: t[0] * x, slope, noise_cov=0.01) for k in (1, 2)}
-        >>> found = oc.Experiments(rigs).check()
-        >>> bool(found), found[-1].topic
-        (True, 'rig 2, priors')
-        """
-        named = [
-            one._replace(topic=f"{name}, {one.topic}")
-            for name, problem in self.problems.items()
-            for one in problem.check(method, draws, chains, warmup)
-        ]
-        return Findings([*named, Finding("note", "experiments", TOGETHER)])
-
-
-# What a notebook shows of several experiments: their data, and which parameters they share.
-
-
-class Shown:
-    """Of ``oc.Experiments``."""
-
-    problems: dict[str, Problem]
-    parameters: Parameters
-    private: Mapping[str, Any]
-
-    def _repr_html_(self) -> str:
-        each = [
-            [name, str(one.data.n), listed(one.data.outcome_names), listed(one.parameters.names)]
-            for name, one in self.problems.items()
-        ]
-        pooled = [name for name, how in self.private.items() if how is not None]
-        facts = {"private": listed(name for name in self.private if name not in pooled), "pooled": listed(pooled)}
-        tables = [Table(["experiment", "rows", "outcomes", "parameters"], each), prior_table(self.parameters)]
-        shown = {name: words for name, words in facts.items() if words}
-        return shown_html(f"{len(self.problems)} experiments", shown, tables)
-
-
 #: name -> weight, or what is counted
 Weights = Literal["data"] | Mapping[str, float] | None
 #: quantiles at which two priors are compared
@@ -100,7 +37,7 @@ PROBES = np.array([0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98])
 UNIT = re.compile(r"^(?P<stem>.*\S)\s*[\[(](?P<unit>[^\[\]()]*)[\])]$")
 
 
-class Experiments(Shown, LookedAt):
+class Experiments:
     """Several problems that share parameters: y_e = f_e(., theta_e) + b_e + noise_e for each experiment e.
 
     Parameters
@@ -150,6 +87,17 @@ class Experiments(Shown, LookedAt):
 
     def __repr__(self) -> str:
         return f"<Experiments {', '.join(self.names)}: {self.parameters.p} parameters>"
+
+    def _repr_html_(self) -> str:
+        each = [
+            [name, str(one.data.n), listed(one.data.outcome_names), listed(one.parameters.names)]
+            for name, one in self.problems.items()
+        ]
+        pooled = [name for name, how in self.private.items() if how is not None]
+        facts = {"private": listed(name for name in self.private if name not in pooled), "pooled": listed(pooled)}
+        tables = [Table(["experiment", "rows", "outcomes", "parameters"], each), prior_table(self.parameters)]
+        shown = {name: words for name, words in facts.items() if words}
+        return shown_html(f"{len(self.problems)} experiments", shown, tables)
 
     def __len__(self) -> int:
         return len(self.problems)
@@ -293,6 +241,37 @@ class Experiments(Shown, LookedAt):
         ('theta1',)
         """
         return tuple(name for name in self._appearing() if name not in self.private)
+
+    def check(self, method: str = "gp", draws: int = 1000, chains: int = 4, warmup: int = 200) -> Findings:
+        """What is to be known of each experiment before a run, as ``check`` of a problem says it.
+
+        Parameters
+        ----------
+        method, draws, chains, warmup
+            Those of ``oc.calibrate``: the run that is planned. The method is given by its name.
+
+        Returns
+        -------
+        Findings
+            It prints as words, and is true if there is no problem among them.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> from scipy import stats
+        >>> x = np.linspace(0, 1, 20)
+        >>> slope = {"slope": stats.norm(0, 10)}
+        >>> rigs = {f"rig {k}": oc.Problem(x, k * x, lambda x, t: t[0] * x, slope, noise_cov=0.01) for k in (1, 2)}
+        >>> found = oc.Experiments(rigs).check()
+        >>> bool(found), found[-1].topic
+        (True, 'rig 2, priors')
+        """
+        named = [
+            one._replace(topic=f"{name}, {one.topic}")
+            for name, problem in self.problems.items()
+            for one in problem.check(method, draws, chains, warmup)
+        ]
+        return Findings([*named, Finding("note", "experiments", TOGETHER)])
 
     def _appearing(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for one in self.problems.values() for name in one.parameters.names))

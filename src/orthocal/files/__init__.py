@@ -37,6 +37,13 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         raise WriteError(f"cannot write {target}: {why}; make room, or give another folder") from error
 
 
+def whole_text(path: str | Path, text: str) -> Path:
+    """Write a text, whole or not at all."""
+    with whole_file(path) as draft:
+        draft.write_text(text, encoding="utf-8")
+    return Path(path)
+
+
 def checksum(*parts: object) -> str:
     """Twelve letters that change with what is kept, in the order given; it shows damage, it is no signature."""
     total = hashlib.sha256()

@@ -11,10 +11,8 @@ from ..arrays import Array, IntArray
 from ..errors import InputError
 from ..machine.threads import one_blas_thread
 from .posterior import Posterior
-from .predict.predict import prediction_at_data
+from .predict.predict import QUANTITIES, prediction_at_data
 
-#: what a prediction has
-QUANTITIES = ("model", "bias", "mean", "observation")
 #: draws a chain behind a summary
 SUMMARY_DRAWS = 100
 #: predictions that are remembered: model, bias and mean of one draw are asked for one after the other

@@ -31,7 +31,7 @@ from ..execution.work.workers import (
 )
 from ..problem.simulator.simulator_function import Simulator
 from ..progress import progress_bar, progress_shown
-from .store import Plan, RunStore, Status, simulator_identity
+from .store import CampaignPlan, RunStore, Status, simulator_identity
 from .table import RunTable
 
 #: what to do where processes cannot be started
@@ -105,7 +105,7 @@ def campaign(
 
 def _make_missing(
     runs: RunStore,
-    plan: Plan,
+    plan: CampaignPlan,
     simulation: Simulation,
     make: Callable[[], Workers[RunTask, RunResult]],
     attempts: int,
@@ -147,7 +147,7 @@ def campaign_plan(
     parameter_names: Names = None,
     input_names: Names = None,
     replicates: int = 1,
-) -> Plan:
+) -> CampaignPlan:
     """The checked plan of a campaign."""
     if isinstance(replicates, bool) or not isinstance(replicates, int | np.integer) or replicates < 1:
         raise InputError(f"replicates={replicates!r}: give the number of runs at each theta, at least 1")
@@ -162,12 +162,12 @@ def campaign_plan(
             raise InputError(f"{name} has a value that is not finite in row {row}")
     parameters = checked_names(parameter_names, theta.shape[1], "parameter_names", "theta", design)
     inputs = checked_names(input_names, points.shape[1], "input_names", "x", x)
-    return Plan(np.repeat(theta, replicates, axis=0), points, parameters, inputs, simulator_identity(simulator))
+    return CampaignPlan(np.repeat(theta, replicates, axis=0), points, parameters, inputs, simulator_identity(simulator))
 
 
 def _simulation(
     simulator: Callable[[Array, Array], ArrayLike] | External,
-    plan: Plan,
+    plan: CampaignPlan,
     flat_x: bool,
     timeout: float | None,
     here: bool,
@@ -274,7 +274,7 @@ def _check_settings(retries: int, timeout: float | None) -> None:
         raise InputError(f"timeout={timeout!r}: give seconds, or None")
 
 
-def _checked_names(plan: Plan, outcome_names: Names, units: Mapping[str, str] | None) -> Names:
+def _checked_names(plan: CampaignPlan, outcome_names: Names, units: Mapping[str, str] | None) -> Names:
     """The outcomes' names; what the table of the runs would refuse after hours is refused now."""
     names = ["y"] if outcome_names is None else [outcome_names] if isinstance(outcome_names, str) else outcome_names
     # how many outcomes there are, and so their default names, is not known before the first run

@@ -30,7 +30,7 @@ from ..files.tables import (
     text_lines,
     text_table,
 )
-from .reading import Points, ReadRuns, RunColumns, TableLayout, read_foreign
+from .reading import ReadRuns, RunColumns, TableLayout, WidePoints, read_foreign
 
 FORMAT = "orthocal runs 1"
 #: the column of a CSV table with a checksum of each row, and the line above it with one of the header
@@ -131,34 +131,34 @@ def write_csv(frame: pd.DataFrame, path: Path) -> Path:
     return path
 
 
-def read_csv(path: Path, dialect: Dialect) -> tuple[TextTable, Notes]:
+def read_csv(path: Path, dialect: Dialect) -> tuple[TextTable, Preamble]:
     """A CSV table, and what the lines above it say; checksums of one that ``write_csv`` wrote are checked."""
     file = text_lines(path)
-    notes = _read_notes(file, path)
-    table = text_table(file, dialect, str(path), len(notes.lines))
-    if notes.rows not in (None, len(table)):
+    preamble = _read_preamble(file, path)
+    table = text_table(file, dialect, str(path), len(preamble.lines))
+    if preamble.rows not in (None, len(table)):
         raise FileError(
-            f"{path} has {len(table)} rows and its header says {notes.rows}: it has been cut short or changed; "
+            f"{path} has {len(table)} rows and its header says {preamble.rows}: it has been cut short or changed; "
             'if you changed it, mend or delete the line "# rows: "'
         )
-    _verify(table, notes)
-    return table, notes
+    _verify(table, preamble)
+    return table, preamble
 
 
-def frame_of(table: TextTable, notes: Notes, names: Sequence[Sequence[str] | None]) -> pd.DataFrame:
+def frame_of(table: TextTable, preamble: Preamble, names: Sequence[Sequence[str] | None]) -> pd.DataFrame:
     """The frame of a table of ``write_csv``, with its ``attrs``.
 
     ``names`` are those of the parameters, inputs and outcomes, None for what the table says itself.
     """
-    stored = [notes.columns.get(kind) for kind in _KINDS]
+    stored = [preamble.columns.get(kind) for kind in _KINDS]
     chosen = [own if given is None else given for given, own in zip(names, stored, strict=True)]
     floats = {one for part in chosen if part for one in part}
     frame = pd.DataFrame({name: table.numbers(name) if name in floats else table.texts(name) for name in table.names})
-    frame.attrs.update(dict(zip(_KINDS.values(), stored, strict=True)), units=notes.units)
+    frame.attrs.update(dict(zip(_KINDS.values(), stored, strict=True)), units=preamble.units)
     return frame
 
 
-class Notes(NamedTuple):
+class Preamble(NamedTuple):
     """What the lines above a table say; None and nothing where they do not."""
 
     lines: list[str]
@@ -168,7 +168,7 @@ class Notes(NamedTuple):
     checksum: str | None = None
 
 
-def _read_notes(file: TextIO, path: Path) -> Notes:
+def _read_preamble(file: TextIO, path: Path) -> Preamble:
     """The ``# name: value`` lines above the table; the file is left at its header."""
     lines: list[str] = []
     found: dict[str, Any] = {}
@@ -177,15 +177,15 @@ def _read_notes(file: TextIO, path: Path) -> Notes:
         line = file.readline()
         if not line.startswith("#"):
             file.seek(start)
-            return Notes(lines, **found)
+            return Preamble(lines, **found)
         lines.append(line.rstrip("\r\n"))
         name, colon, value = line[1:].partition(":")
         name = name.strip()
         if line.startswith("# orthocal runs") and lines[-1] != f"# {FORMAT}":
             raise FileError(f"{path} is a table of runs of another version of the format: {lines[-1][:40]!r}")
-        if colon and name in Notes._fields[1:]:
+        if colon and name in Preamble._fields[1:]:
             try:
-                found[name] = _NOTE[name](json.loads(value))
+                found[name] = _CHECKED[name](json.loads(value))
             except (ValueError, TypeError, AttributeError, RecursionError):
                 said = f"line {len(lines)}, {lines[-1][:60]!r}, cannot be read"
                 raise FileError(f"{path} is not a CSV table of runs: {said}; mend or delete it") from None
@@ -209,8 +209,8 @@ def _texts(value: object) -> list[str]:
     return [_text(one) for one in value]
 
 
-#: how each of the notes is checked; what does not fit raises
-_NOTE: dict[str, Callable[[Any], Any]] = {
+#: how each of its values is checked; what does not fit raises
+_CHECKED: dict[str, Callable[[Any], Any]] = {
     "rows": _count,
     "columns": lambda value: {kind: _texts(names) for kind, names in value.items()},
     "units": lambda value: {name: _text(unit) for name, unit in value.items()},
@@ -218,14 +218,14 @@ _NOTE: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _verify(table: TextTable, notes: Notes) -> None:
+def _verify(table: TextTable, preamble: Preamble) -> None:
     """Refuse what has changed since ``write_csv``; tables from elsewhere and of older versions have no checksums."""
     own = table.names[-1] == CHECKSUM
-    if not notes.lines or not (own or notes.checksum):
+    if not preamble.lines or not (own or preamble.checksum):
         return
     cure = f'if you changed it yourself, delete the line "# {CHECKSUM}: " and the column {CHECKSUM!r}'
-    said = [line for line in notes.lines if not line.startswith(f"# {CHECKSUM}:")]
-    if not own or notes.checksum != checksum(*said, *table.names[:-1]):
+    said = [line for line in preamble.lines if not line.startswith(f"# {CHECKSUM}:")]
+    if not own or preamble.checksum != checksum(*said, *table.names[:-1]):
         raise FileError(
             f"the lines above the table of {table.file}, or its header, have changed since it was saved; {cure}"
         )
@@ -284,10 +284,10 @@ def load_table(path: Path, names: Sequence[ColumnNames], form: TableForm) -> pd.
     if is_parquet(path):
         table: ColumnTable = _parquet(path, form.dialect)
     else:
-        text, notes = read_csv(path, form.dialect)
+        text, preamble = read_csv(path, form.dialect)
         table = text
-        if notes.columns and form.plain and not any(isinstance(one, Mapping) for one in names):
-            return frame_of(text, notes, [None if one is None else _columns(one) for one in names])
+        if preamble.columns and form.plain and not any(isinstance(one, Mapping) for one in names):
+            return frame_of(text, preamble, [None if one is None else _columns(one) for one in names])
     return read_foreign(table, _asked(table, names, form, path))
 
 
@@ -333,7 +333,7 @@ def _asked(table: ColumnTable, names: Sequence[ColumnNames], form: TableForm, pa
 
 def _points(
     form: TableForm, inputs: Mapping[str, str], outcomes: Mapping[str, str], table: ColumnTable, path: Path
-) -> Points | Literal["header"] | None:
+) -> WidePoints | Literal["header"] | None:
     """Where the points of a wide table come from: its header, numbers, or a table beside it."""
     given = form.points
     if given is None:
@@ -346,12 +346,12 @@ def _points(
             raise InputError(
                 f"points has {x.shape[1]} columns, and there are {len(inputs)} inputs: {', '.join(inputs)}"
             )
-        return Points(_finite(x, "points"))
+        return WidePoints(_finite(x, "points"))
     file = Path(given)
     beside: ColumnTable = _parquet(file, PLAIN) if is_parquet(file) else read_text_table(file, form.dialect)
     require_columns(beside, inputs.values())
     x = np.stack([beside.numbers(name) for name in inputs.values()], axis=-1)
-    return Points(_finite(x, str(file)), _named_columns(beside, inputs, outcomes, table))
+    return WidePoints(_finite(x, str(file)), _named_columns(beside, inputs, outcomes, table))
 
 
 def _finite(x: Array, what: str) -> Array:

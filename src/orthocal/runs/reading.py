@@ -184,13 +184,13 @@ class RunColumns:
     outcomes: Mapping[str, str]
     layout: TableLayout = "auto"
     run: str | None = None
-    points: Literal["header"] | Points | None = None
+    points: Literal["header"] | WidePoints | None = None
     columns: Mapping[str, Sequence[str]] | None = None
     ignored: Sequence[str] = field(default_factory=tuple)
 
 
-class Points(NamedTuple):
-    """Points of a wide table, x (m, d), and the columns of each outcome there, where its table names them."""
+class WidePoints(NamedTuple):
+    """WidePoints of a wide table, x (m, d), and the columns of each outcome there, where its table names them."""
 
     x: Array
     columns: Mapping[str, Sequence[str]] | None = None
@@ -364,7 +364,7 @@ def _wide(table: ColumnTable, theta: Array, asked: RunColumns) -> tuple[list[Run
 
 def _points_and_columns(table: ColumnTable, asked: RunColumns) -> tuple[Array, Mapping[str, Sequence[str]]]:
     """The points (m, d), and the columns of each outcome there."""
-    given = asked.points if isinstance(asked.points, Points) else None
+    given = asked.points if isinstance(asked.points, WidePoints) else None
     named = asked.columns if asked.columns is not None else None if given is None else given.columns
     if named is not None:
         if given is None:

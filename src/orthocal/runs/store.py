@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,18 +40,11 @@ class Identity(NamedTuple):
     digest: str
 
 
-@runtime_checkable
-class Identified(Protocol):
-    """A simulator that says itself which one it is, as ``oc.Program`` does."""
-
-    def identity(self) -> tuple[str, str]:
-        """Its name, and a digest of all that decides what it computes."""
-
-
 def simulator_identity(simulator: object) -> Identity:
-    """Which simulator it is. Code that it calls in other places is not looked at."""
-    if isinstance(simulator, Identified):
-        return Identity(*simulator.identity())
+    """Which simulator it is: what its ``identity()`` says, or else its code, without what that calls elsewhere."""
+    identity = getattr(simulator, "identity", None)
+    if callable(identity):
+        return Identity(*identity())
     if isinstance(simulator, Simulator):
         return simulator_identity(simulator.function)
     if isinstance(simulator, functools.partial):
@@ -122,7 +115,7 @@ _RUN = "theta, copy, status, output, error, seconds"
 
 
 @dataclass(frozen=True)
-class Plan:
+class CampaignPlan:
     """What a campaign runs: a store belongs to one plan."""
 
     theta: Array
@@ -179,7 +172,7 @@ class RunStore(SqliteFile):
         super().close()
         self._held.close()
 
-    def adopt(self, plan: Plan, accept_changed: bool = False, retry: bool = False) -> None:
+    def adopt(self, plan: CampaignPlan, accept_changed: bool = False, retry: bool = False) -> None:
         """Enter the runs of a plan that are not there yet; refuse a plan that is not the store's.
 
         A plan with more runs extends the store. Of an earlier plan only runs that went well are kept: failures of
@@ -263,7 +256,7 @@ class RunStore(SqliteFile):
         if stored:
             self._describe((*stored[:6], len(rows)))
 
-    def _compare(self, plan: Plan, stored: tuple[Any, ...], accept_changed: bool) -> None:
+    def _compare(self, plan: CampaignPlan, stored: tuple[Any, ...], accept_changed: bool) -> None:
         names, columns, x = json.loads(stored[0]), json.loads(stored[1]), _unpacked(stored[2])
         simulator = Identity(stored[3], stored[4])
         if names != list(plan.parameter_names):
@@ -286,7 +279,7 @@ class RunStore(SqliteFile):
                 "or accept_changed=True (--accept-changed) if the change does not matter"
             )
 
-    def _compare_design(self, plan: Plan, keys: set[tuple[bytes, int]], done: list[tuple[bytes, int]]) -> None:
+    def _compare_design(self, plan: CampaignPlan, keys: set[tuple[bytes, int]], done: list[tuple[bytes, int]]) -> None:
         other = [theta for theta, copy in done if (theta, copy) not in keys]
         if other:
             first = zip(plan.parameter_names, np.frombuffer(other[0], dtype="<f8"), strict=True)
@@ -305,7 +298,7 @@ class RunStore(SqliteFile):
         other = "Give another store" + (f", or {cure}" if cure else "")
         raise InputError(f"{self.path} was made for other {what}: {stored}; now {given}. {other}")
 
-    def missing(self, plan: Plan, attempts: int, retry: bool) -> list[tuple[RunTask, int]]:
+    def missing(self, plan: CampaignPlan, attempts: int, retry: bool) -> list[tuple[RunTask, int]]:
         """The runs to make and how often they were tried; failed ones with attempts left, or all with ``retry``."""
         with self._plain_errors():
             if retry:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,8 +29,6 @@ from .reading import (
     refuse_infinite,
 )
 
-# What a table of runs holds: its sizes, points and output, and which runs have failed.
-
 
 class LongRuns(NamedTuple):
     """All runs below each other, one row a run and point: run (N,), x (N, d) and output (N, q)."""
@@ -40,13 +38,108 @@ class LongRuns(NamedTuple):
     output: Array
 
 
-class Contents:
-    """The part of ``oc.RunTable`` that says what is in it."""
+# Columns and rows of a long table of runs: its numbers, and which rows are one run.
 
-    theta: Array
-    #: one block where all runs share their points, else one a run
-    _x: tuple[Array, ...]
-    _output: tuple[Array, ...]
+
+def floats_of(frame: pd.DataFrame, names: list[str]) -> Array:
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        there = ", ".join(map(str, frame.columns))
+        raise InputError(f"the table has no column {', '.join(map(repr, missing))}; there are: {there}")
+    return np.stack([as_floats(frame[name], f"column {name!r}") for name in names], axis=-1)
+
+
+def aligned(runs: list[IntArray], x: Array) -> list[IntArray]:
+    """The rows of each run in the order of x, where all have the same points, and only their order differs."""
+    if len({len(rows) for rows in runs}) > 1 or all(np.array_equal(x[rows], x[runs[0]]) for rows in runs):
+        return runs
+    ordered = [rows[np.lexsort(x[rows].T[::-1])] for rows in runs]
+    return ordered if all(np.array_equal(x[rows], x[ordered[0]]) for rows in ordered) else runs
+
+
+def grouped(run: pd.Series | None, parameters: Array) -> list[IntArray]:
+    """The rows of each run, in the order in which the runs appear."""
+    if run is None:
+        _, label = np.unique(parameters, axis=0, return_inverse=True)
+    else:
+        if run.isna().any():
+            raise InputError(f"column {RUN!r} has empty cells")
+        label = pd.factorize(run)[0]
+    rows = np.argsort(label.ravel(), kind="stable")
+    pieces = np.split(rows, np.flatnonzero(np.diff(label.ravel()[rows])) + 1)
+    return sorted((piece.astype(np.intp) for piece in pieces), key=lambda piece: int(piece[0]))
+
+
+class RunTable:
+    """A table of runs: output[s] = f(x, theta[s]).
+
+    Parameters
+    ----------
+    theta
+        (s, p), or a pandas table whose columns are the parameters.
+    output
+        (s, m) or (s, m, q). NaN is a missing cell, and a run that is all NaN has failed.
+    x
+        (m, d), the points that all runs share. Where each run has its own: ``x`` and ``output`` as lists with one
+        array a run. None for outputs without inputs: then ``output`` is (s, q).
+    parameter_names, input_names, outcome_names
+        Names of the columns; from pandas objects where not given.
+    units
+        Name -> unit, for any of them.
+
+    Attributes
+    ----------
+    notes
+        How it was read from a file that is not ours, in sentences.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, orthocal as oc
+    >>> theta = pd.DataFrame({"rate": [0.5, 1.0, 2.0]})
+    >>> x = np.linspace(0, 1, 4)
+    >>> runs = oc.RunTable(theta, np.exp(-theta.to_numpy() * x), x, input_names="time", units={"time": "s"})
+    >>> runs
+    RunTable(3 runs, 0 failed; parameters rate; 4 points of time; outcomes y)
+
+    Each run at points of its own, and one that has failed:
+
+    >>> own_points = [np.array([0.0, 0.5, 1.0]), np.array([0.2])]
+    >>> oc.RunTable([[1.0], [2.0]], [np.array([0.1, 0.2, 0.3]), np.array([np.nan])], own_points)
+    RunTable(2 runs, 1 failed; parameters theta; points of their own of x; outcomes y)
+    """
+
+    def __init__(
+        self,
+        theta: ArrayLike,
+        output: ArrayLike,
+        x: ArrayLike | None,
+        parameter_names: Names = None,
+        input_names: Names = None,
+        outcome_names: Names = None,
+        units: Mapping[str, str] | None = None,
+    ) -> None:
+        if x is None:
+            outcome_names = checked_names(outcome_names, np.shape(output)[-1], "outcome_names", "y", output)
+            output, x, input_names = at_one_point(output), np.zeros((1, 1)), NO_INPUT
+        self.theta = as_columns(theta, "theta")
+        if not self.theta.size:
+            raise InputError("theta holds no runs: give one row a run and one column a parameter")
+        if not np.isfinite(self.theta).all():
+            row = int(np.flatnonzero(~np.isfinite(self.theta).all(axis=1))[0])
+            raise InputError(f"theta has a value that is not finite in run {row}")
+        blocks = own_points(output, x, self.s) if per_run(x) else common_points(output, x, self.s)
+        # one block where all runs share their points, else one a run
+        self._x, self._output = blocks
+        refuse_infinite(self._x, self._output)
+        self.parameter_names, self.input_names, self.outcome_names = all_names(
+            (parameter_names, self.p, "parameter_names", "theta", theta),
+            (input_names, self.d, "input_names", "x", x[0] if per_run(x) else x),
+            (outcome_names, self.q, "outcome_names", "y", output[0] if per_run(x) and per_run(output) else None),
+        )
+        self.units = checked_units(units or {}, (*self.parameter_names, *self.input_names, *self.outcome_names))
+        self.notes: tuple[str, ...] = ()
+        for array in (self.theta, *self._x, *self._output):
+            array.flags.writeable = False
 
     @property
     def s(self) -> int:
@@ -204,146 +297,6 @@ class Contents:
     @property
     def _runs(self) -> Sequence[Array]:
         return self._output if self.ragged else list(self._output[0])
-
-
-# Columns and rows of a long table of runs: its numbers, and which rows are one run.
-
-
-def floats_of(frame: pd.DataFrame, names: list[str]) -> Array:
-    missing = [name for name in names if name not in frame.columns]
-    if missing:
-        there = ", ".join(map(str, frame.columns))
-        raise InputError(f"the table has no column {', '.join(map(repr, missing))}; there are: {there}")
-    return np.stack([as_floats(frame[name], f"column {name!r}") for name in names], axis=-1)
-
-
-def aligned(runs: list[IntArray], x: Array) -> list[IntArray]:
-    """The rows of each run in the order of x, where all have the same points, and only their order differs."""
-    if len({len(rows) for rows in runs}) > 1 or all(np.array_equal(x[rows], x[runs[0]]) for rows in runs):
-        return runs
-    ordered = [rows[np.lexsort(x[rows].T[::-1])] for rows in runs]
-    return ordered if all(np.array_equal(x[rows], x[ordered[0]]) for rows in ordered) else runs
-
-
-def grouped(run: pd.Series | None, parameters: Array) -> list[IntArray]:
-    """The rows of each run, in the order in which the runs appear."""
-    if run is None:
-        _, label = np.unique(parameters, axis=0, return_inverse=True)
-    else:
-        if run.isna().any():
-            raise InputError(f"column {RUN!r} has empty cells")
-        label = pd.factorize(run)[0]
-    rows = np.argsort(label.ravel(), kind="stable")
-    pieces = np.split(rows, np.flatnonzero(np.diff(label.ravel()[rows])) + 1)
-    return sorted((piece.astype(np.intp) for piece in pieces), key=lambda piece: int(piece[0]))
-
-
-# What a notebook shows of a table of runs: how many there are, and over which theta.
-
-
-class Runs(Protocol):
-    """What is shown of a table."""
-
-    theta: Array
-    parameter_names: tuple[str, ...]
-    input_names: tuple[str, ...]
-    outcome_names: tuple[str, ...]
-
-    @property
-    def s(self) -> int: ...
-
-    @property
-    def m(self) -> int: ...
-
-    @property
-    def ragged(self) -> bool: ...
-
-    @property
-    def failed(self) -> BoolArray: ...
-
-
-def runs_html(runs: Runs) -> str:
-    """Facts, and the range of each parameter."""
-    facts = {
-        "runs": f"{runs.s}, {int(runs.failed.sum())} failed",
-        "points": "each run has its own" if runs.ragged else f"{runs.m}",
-        "inputs": listed(runs.input_names),
-        "outcomes": listed(runs.outcome_names),
-    }
-    ends = zip(runs.parameter_names, runs.theta.min(axis=0), runs.theta.max(axis=0), strict=True)
-    rows = [[name, f"{low:.4g}", f"{high:.4g}"] for name, low, high in ends]
-    return shown_html("Table of runs", facts, [Table(["parameter", "least", "most"], rows)])
-
-
-class RunTable(Contents):
-    """A table of runs: output[s] = f(x, theta[s]).
-
-    Parameters
-    ----------
-    theta
-        (s, p), or a pandas table whose columns are the parameters.
-    output
-        (s, m) or (s, m, q). NaN is a missing cell, and a run that is all NaN has failed.
-    x
-        (m, d), the points that all runs share. Where each run has its own: ``x`` and ``output`` as lists with one
-        array a run. None for outputs without inputs: then ``output`` is (s, q).
-    parameter_names, input_names, outcome_names
-        Names of the columns; from pandas objects where not given.
-    units
-        Name -> unit, for any of them.
-
-    Attributes
-    ----------
-    notes
-        How it was read from a file that is not ours, in sentences.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd, orthocal as oc
-    >>> theta = pd.DataFrame({"rate": [0.5, 1.0, 2.0]})
-    >>> x = np.linspace(0, 1, 4)
-    >>> runs = oc.RunTable(theta, np.exp(-theta.to_numpy() * x), x, input_names="time", units={"time": "s"})
-    >>> runs
-    RunTable(3 runs, 0 failed; parameters rate; 4 points of time; outcomes y)
-
-    Each run at points of its own, and one that has failed:
-
-    >>> own_points = [np.array([0.0, 0.5, 1.0]), np.array([0.2])]
-    >>> oc.RunTable([[1.0], [2.0]], [np.array([0.1, 0.2, 0.3]), np.array([np.nan])], own_points)
-    RunTable(2 runs, 1 failed; parameters theta; points of their own of x; outcomes y)
-    """
-
-    def __init__(
-        self,
-        theta: ArrayLike,
-        output: ArrayLike,
-        x: ArrayLike | None,
-        parameter_names: Names = None,
-        input_names: Names = None,
-        outcome_names: Names = None,
-        units: Mapping[str, str] | None = None,
-    ) -> None:
-        if x is None:
-            outcome_names = checked_names(outcome_names, np.shape(output)[-1], "outcome_names", "y", output)
-            output, x, input_names = at_one_point(output), np.zeros((1, 1)), NO_INPUT
-        self.theta = as_columns(theta, "theta")
-        if not self.theta.size:
-            raise InputError("theta holds no runs: give one row a run and one column a parameter")
-        if not np.isfinite(self.theta).all():
-            row = int(np.flatnonzero(~np.isfinite(self.theta).all(axis=1))[0])
-            raise InputError(f"theta has a value that is not finite in run {row}")
-        blocks = own_points(output, x, self.s) if per_run(x) else common_points(output, x, self.s)
-        self._x, self._output = blocks
-        refuse_infinite(self._x, self._output)
-        self.parameter_names, self.input_names, self.outcome_names = all_names(
-            (parameter_names, self.p, "parameter_names", "theta", theta),
-            (input_names, self.d, "input_names", "x", x[0] if per_run(x) else x),
-            (outcome_names, self.q, "outcome_names", "y", output[0] if per_run(x) and per_run(output) else None),
-        )
-        self.units = checked_units(units or {}, (*self.parameter_names, *self.input_names, *self.outcome_names))
-        self.notes: tuple[str, ...] = ()
-        for array in (self.theta, *self._x, *self._output):
-            array.flags.writeable = False
 
     def subset(self, rows: IntArray | BoolArray | Sequence[int] | slice | int) -> RunTable:
         """The table with some of the runs.
@@ -589,7 +542,15 @@ class RunTable(Contents):
         return _loaded(cls, Path(path), names, units, form)
 
     def _repr_html_(self) -> str:
-        return runs_html(self)
+        facts = {
+            "runs": f"{self.s}, {int(self.failed.sum())} failed",
+            "points": "each run has its own" if self.ragged else f"{self.m}",
+            "inputs": listed(self.input_names),
+            "outcomes": listed(self.outcome_names),
+        }
+        ends = zip(self.parameter_names, self.theta.min(axis=0), self.theta.max(axis=0), strict=True)
+        rows = [[name, f"{low:.4g}", f"{high:.4g}"] for name, low, high in ends]
+        return shown_html("Table of runs", facts, [Table(["parameter", "least", "most"], rows)])
 
     def __repr__(self) -> str:
         points = "points of their own" if self.ragged else f"{self.m} points"

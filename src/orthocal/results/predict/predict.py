@@ -107,6 +107,8 @@ def _merged(values: Array) -> Array:
     return np.asarray(values.reshape(-1, *values.shape[2:]))
 
 
+#: what is predicted
+QUANTITIES = ("model", "bias", "mean", "observation")
 DIMS = ("chain", "draw", "point", "outcome")
 
 

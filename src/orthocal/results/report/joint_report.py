@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ...files import whole_file
+from ...files import whole_text
 from ...findings import Findings
 from ...pages.page import Picture, picture, rendered
 from ..figures.parameters import pairs_panels, posterior_panels, trace_panels
@@ -19,10 +19,7 @@ MOST_PAIRS = 8
 
 def write_together_report(record: Record, own: Mapping[str, Record], found: Findings, path: str | Path) -> Path:
     """Write the report of all experiments and of each, whole or not at all."""
-    page = _render(record, own, found)
-    with whole_file(path) as draft:
-        draft.write_text(page, encoding="utf-8")
-    return Path(path)
+    return whole_text(path, _render(record, own, found))
 
 
 def _render(record: Record, own: Mapping[str, Record], found: Findings) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
-from ...files import whole_file
+from ...files import whole_text
 from ...pages.page import Picture, picture, rendered
 from ...pages.tables import Grid, counted
 from ..checks.check import findings
@@ -52,10 +52,7 @@ _WEIGHTS = {
 
 def write_report(record: Record, path: str | Path) -> Path:
     """Write the report, whole or not at all."""
-    page = render(record)
-    with whole_file(path) as draft:
-        draft.write_text(page, encoding="utf-8")
-    return Path(path)
+    return whole_text(path, render(record))
 
 
 def render(record: Record) -> str:

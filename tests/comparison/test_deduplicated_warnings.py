@@ -7,12 +7,12 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.comparison.fits import said_once
+from orthocal.comparison.fits import deduplicate_warnings
 
 
 def warned(*texts, error=None):
     """All of these, inside."""
-    with said_once():
+    with deduplicate_warnings():
         for text in texts:
             warnings.warn(text, oc.OrthocalWarning, stacklevel=1)
         if error:
@@ -28,7 +28,7 @@ def test_a_kind_is_said_once_and_counted():
 
 
 def test_other_warnings_and_filters_stay():
-    with pytest.warns(DeprecationWarning, match="old"), said_once():
+    with pytest.warns(DeprecationWarning, match="old"), deduplicate_warnings():
         warnings.warn("old", DeprecationWarning, stacklevel=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error", oc.OrthocalWarning)
