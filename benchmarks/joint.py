@@ -24,7 +24,7 @@ def measured(model, method: str, seed: int) -> tuple[float, float, float]:
     started = process_time()
     posterior = oc.calibrate(problem, method, draws=DRAWS, chains=CHAINS, seed=seed, progress=False)
     seconds = process_time() - started
-    calls = posterior.record.notes.simulator_calls / posterior.theta[:, :, 0].size
+    calls = posterior.record.run_facts.simulator_calls / posterior.theta[:, :, 0].size
     return seconds, float(posterior.summary()["ess_bulk"].min()), calls
 
 

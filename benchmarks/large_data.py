@@ -53,7 +53,7 @@ def fitted(given: oc.Problem, draws: int = DRAWS, keep_mb: float = 256, **prior)
 
 def row(form: str, d: int, n: int) -> str:
     posterior, seconds = fitted(problem(n, d), form=form)
-    found, noted = posterior.summary(), posterior.record.notes.bias[0]
+    found, noted = posterior.summary(), posterior.record.run_facts.bias[0]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     apart = np.abs(found["mean"] - theta_star(d)) / found["sd"]
     theta = " ".join(f"{mean:.4f} ± {sd:.5f}" for mean, sd in zip(found["mean"], found["sd"], strict=True))

@@ -18,7 +18,7 @@ from orthocal.advice import NOISE_COV, Advice, in_files, named_transform
 from orthocal.cli.entry import _error_words, _show_warning
 from orthocal.findings import Finding, Findings
 from orthocal.problem.noise import estimate as noise_remarks
-from orthocal.results.run_facts import Notes
+from orthocal.results.run_facts import RunFacts
 
 PYTHON = re.compile(r"\boc\.|\w=|noise_cov|emulator_error|\w\(\)")
 SOURCE = Path(oc.__file__).parent
@@ -131,9 +131,9 @@ def test_warnings_of_the_command_line_speak_of_files(capsys):
 
 def test_remarks_of_a_result_file_find_both_forms():
     for one in (noise_remarks.SO_LITTLE, noise_remarks.SO_MANY, noise_remarks.REPEATED, noise_remarks.VARIED):
-        notes = Notes.read(Notes(noise_remarks=(Finding("note", "noise", "so", one),)).written())
+        notes = RunFacts.read(RunFacts(noise_remarks=(Finding("note", "noise", "so", one),)).written())
         assert notes.noise_remarks[0].in_files().advice == one.files != one
-    assert Notes.read('{"noise_remarks": [["note", "noise", "so"]]}').noise_remarks[0].advice == ""
+    assert RunFacts.read('{"noise_remarks": [["note", "noise", "so"]]}').noise_remarks[0].advice == ""
 
 
 def test_a_result_of_a_problem_file_says_so_in_checks_and_report(tmp_path):

@@ -186,7 +186,7 @@ def test_failures_are_those_of_one_calibration():
 
     problem = _problem(x, y, fragile)
     _ = problem.theta_tilde
-    counts = [oc.calibrate(problem, "pgp", seed=1, draws=100).record.notes.simulator_failures for _ in range(3)]
+    counts = [oc.calibrate(problem, "pgp", seed=1, draws=100).record.run_facts.simulator_failures for _ in range(3)]
     assert counts[0] > 0
     # the first one also works out gradients and curvature, which the problem keeps
     assert counts[1] == counts[2] <= counts[0]

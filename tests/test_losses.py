@@ -67,7 +67,7 @@ def test_theta_is_where_the_loss_of_the_real_process_is_least(name):
     other = np.abs if name == "squared" else np.square
     assert abs(mean - closest(other)) > 2 * sd
     assert not [one for one in posterior.check().problems if one.topic in ("orthogonality", "projection")]
-    assert posterior.record.notes.simulator_calls < 2 * posterior.theta.size
+    assert posterior.record.run_facts.simulator_calls < 2 * posterior.theta.size
 
 
 @pytest.mark.parametrize("loss", ["absolute", oc.losses.Huber(1.0)], ids=["absolute", "huber"])

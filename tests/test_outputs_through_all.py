@@ -64,7 +64,7 @@ def test_the_page_has_a_bar_for_each_output(posterior, tmp_path):
 
 def test_the_prior_that_was_used_is_the_one_that_is_described(posterior):
     assert posterior.record.method["bias"] == {"kind": "independent", "noise_sds": None, "sd": None}
-    assert {one["noise_sds"] for one in posterior.record.notes.bias} == {posterior.record.samplers[0]["sd"]}
+    assert {one["noise_sds"] for one in posterior.record.run_facts.bias} == {posterior.record.samplers[0]["sd"]}
 
 
 @pytest.mark.parametrize(

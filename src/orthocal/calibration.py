@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial, reduce
@@ -15,33 +15,36 @@ from typing import Any
 
 import numpy as np
 
-from .advice import NEXT_RUNS
+from .advice import EMULATOR_ERROR, NEXT_RUNS
 from .errors import InputError, OrthocalWarning
 from .execution.checkpoints.checkpoint_file import Checkpoint, kept_in
 from .execution.checkpoints.keeping import Keeper, keeper_around, kept_by
 from .execution.work.calls import Spent
 from .experiments import Experiments
-from .experiments.calibrated import alone, made
+from .experiments.calibrated import joint_run, posterior_of_one
 from .experiments.draws import joint_method
 from .machine.threads import one_blas_thread
 from .methods import Method, Plan
 from .methods.base import MOST_KEPT as MOST_AT_DATA
+from .methods.base import ListedMethod
 from .methods.bias_samplers import method_for
 from .methods.replicates import run_merged
 from .methods.stored_draws import thinned
 from .problem.fingerprint import fingerprint
 from .problem.problem import Problem
+from .problem.simulator.emulator import emulator_with_draws
 from .progress import progress_shown
 from .results import record
-from .results.checks.emulator_findings import asked_draws, asked_draws_of_each, emulator_seed
-from .results.checks.run_diagnostics import noted
-from .results.labelled import labelled
+from .results.checks.run_diagnostics import run_facts
 from .results.posterior import Posterior
 from .results.predict.likelihood import few_enough
-from .results.run_facts import Notes
+from .results.run_facts import RunFacts
+from .results.tree import result_tree
 
 #: share of the draws outside of an emulator's runs that is worth a warning
 OUTSIDE_LIMIT = 0.01
+#: draws of an emulator where none are asked for
+DRAWS_BY_DEFAULT = 64
 
 
 def calibrate(
@@ -124,9 +127,49 @@ def _planned(
         raise InputError(f"keep_mb={keep_mb!r}: give the megabytes that model and bias at the data may take")
     rest = (int(chains), seed, int(warmup), progress, where, int(1e6 * keep_mb))
     if isinstance(problem, Experiments):
-        taken = asked_draws_of_each(problem.problems.values(), chosen, emulator_draws)
+        taken = _asked_draws_of_each(problem.problems.values(), chosen, emulator_draws)
         return _together(problem, chosen, (*rest, taken))
-    return _Run(problem, chosen, *rest, asked_draws(problem, chosen, emulator_draws))
+    return _Run(problem, chosen, *rest, _asked_draws(problem, chosen, emulator_draws))
+
+
+def _asked_draws(problem: Problem, method: Method, asked: int | None) -> int:
+    """How many draws of the emulator are taken, or an error where those that are asked for cannot be."""
+    possible = isinstance(method, ListedMethod) and method.draws_emulators
+    there = emulator_with_draws(problem.simulator.emulator) is not None
+    if asked is None:
+        return DRAWS_BY_DEFAULT if possible and there and not problem.emulator_error else 0
+    if isinstance(asked, bool) or not isinstance(asked, int | np.integer) or asked < 0:
+        raise InputError(f"emulator_draws={asked!r}: give the number of draws of the emulator, or 0 for its mean alone")
+    if not asked:
+        return 0
+    if not there:
+        raise InputError(
+            f"emulator_draws={asked}: the simulator is no emulator that has draws; oc.emulate(runs, 'gp') makes one, "
+            "'bart' and 'bmars' have them too"
+        )
+    if not possible:
+        raise InputError(
+            f"emulator_draws={asked}: draws of an emulator go with the joint projection, gp for instance; for other "
+            "methods give the problem " + EMULATOR_ERROR
+        )
+    if problem.emulator_error:
+        raise InputError(
+            f"emulator_draws={asked} and the problem's " + EMULATOR_ERROR + " would count its error twice: leave "
+            "one of them out"
+        )
+    return int(asked)
+
+
+def _asked_draws_of_each(problems: Iterable[Problem], method: Method, asked: int | None) -> int:
+    """The same for several experiments: those that have an emulator with draws take as many."""
+    each = list(problems)
+    drawn = [one for one in each if emulator_with_draws(one.simulator.emulator) is not None]
+    return max(_asked_draws(one, method, asked) for one in drawn or each[:1])
+
+
+def _emulator_seed(seed: int) -> int:
+    """The emulator's draws have a seed of their own, which the run's gives."""
+    return int(np.random.SeedSequence(seed, spawn_key=(2**31 + 1,)).generate_state(1, np.uint32)[0])
 
 
 @dataclass(frozen=True)
@@ -151,12 +194,12 @@ class _Run:
             _ = problem.loss_minima
             drawn = run_merged(self.method, problem, plan)
             work.end_of("sampling")
-            notes = noted(problem, drawn)
+            facts = run_facts(problem, drawn)
             work.end_of("checks")
-            notes = replace(notes, **work.done())
-            attributes = record.attributes(problem, self.method, drawn, notes, str(entropy), self.warmup)
-            tree = labelled(problem, thinned(drawn, plan), attributes)
-        _say_what_is_odd(notes)
+            facts = replace(facts, **work.done())
+            attributes = record.attributes(problem, self.method, drawn, facts, str(entropy), self.warmup)
+            tree = result_tree(problem, thinned(drawn, plan), attributes)
+        _say_what_is_odd(facts)
         more: Callable[[int], Posterior] = partial(replace(self, seed=entropy).posterior, known=keeper)
         posterior = Posterior(tree, problem.simulator, drawn.samplers, more=more)
         if few_enough(posterior.record):
@@ -175,7 +218,7 @@ class _Run:
         ):
             spawned = np.random.SeedSequence(entropy).spawn(self.chains)
             rngs = [np.random.default_rng(one) for one in spawned]
-            plan = Plan(draws, self.warmup, rngs, self.keep, self.emulator_draws, emulator_seed(entropy))
+            plan = Plan(draws, self.warmup, rngs, self.keep, self.emulator_draws, _emulator_seed(entropy))
             yield plan, keeper, entropy
 
     @contextmanager
@@ -210,7 +253,7 @@ class _RunAlone(_Run):
         run = _Run(problem, **rest)
         own = run.posterior(draws, known)
         more: Callable[[int], Posterior] = partial(replace(self, seed=own.record.seed).posterior)
-        return alone(self.experiments, own, more)
+        return posterior_of_one(self.experiments, own, more)
 
 
 @dataclass(frozen=True)
@@ -227,7 +270,8 @@ class _RunTogether(_Run):
             return works[name].done()
 
         with self._begun(draws, known) as (plan, keeper, entropy):
-            found = made(self.experiments, joint_method(self.method), plan, str(entropy), self.warmup, noted, work_of)
+            method = joint_method(self.method)
+            found = joint_run(self.experiments, method, plan, str(entropy), self.warmup, run_facts, work_of)
         more: Callable[[int], Posterior] = partial(replace(self, seed=entropy).posterior, known=keeper)
         return found.posterior(str(entropy), self.warmup, _added([work.done() for work in works.values()]), more)
 
@@ -306,14 +350,14 @@ class _Stages:
         }
 
 
-def _say_what_is_odd(notes: Notes) -> None:
-    if notes.outside_runs is None:
-        _say_if_slow(notes)
+def _say_what_is_odd(facts: RunFacts) -> None:
+    if facts.outside_runs is None:
+        _say_if_slow(facts)
     else:
-        _say_if_outside(notes.outside_runs)
+        _say_if_outside(facts.outside_runs)
 
 
-def _say_if_slow(work: Notes) -> None:
+def _say_if_slow(work: RunFacts) -> None:
     if work.seconds > 10 and work.simulator_seconds > 0.5 * work.seconds:
         each = 1000 * work.simulator_seconds / work.simulator_calls
         warnings.warn(

@@ -14,8 +14,8 @@ import pytest
 import orthocal as oc
 from orthocal.cli.serving import served_models
 from orthocal.errors import InputError, SimulatorError
-from orthocal.results.files import store
-from orthocal.results.served import Served
+from orthocal.files.netcdf import write_netcdf
+from orthocal.results.callable_posterior import CallablePosterior
 
 umbridge = pytest.importorskip("umbridge", reason="needs umbridge, the extra umbridge")
 
@@ -37,7 +37,7 @@ def posterior():
 
 
 def test_a_draw_is_that_of_predict(posterior):
-    served, x = Served(posterior), np.array([[0.05], [0.55]])
+    served, x = CallablePosterior(posterior), np.array([[0.05], [0.55]])
     assert (served.d, served.q, served.p, served.draws, served.anywhere) == (1, 1, 2, 20, True)
     for draw in (3, 17):
         chain, place = divmod(draw, 10)
@@ -48,27 +48,27 @@ def test_a_draw_is_that_of_predict(posterior):
         assert np.array_equal(served.values("mean", x, draw), mean)
         assert not np.array_equal(served.values("observation", x, draw, seed=2), served.values("observation", x, draw))
     # at the data the bias is that of the posterior
-    at = Served(posterior).values("bias", posterior.record.x, 4)
+    at = CallablePosterior(posterior).values("bias", posterior.record.x, 4)
     assert np.allclose(at, posterior.predict()["bias"].values[0, 4], atol=1e-6)
 
 
 def test_a_summary_is_that_of_the_draws(posterior):
     x = np.array([[0.5]])
-    found = [Served(posterior).values("mean", x, draw)[0, 0] for draw in range(20)]
-    mean, sd, lower, upper = (one[0, 0] for one in Served(posterior).summary("mean", x, 10))
+    found = [CallablePosterior(posterior).values("mean", x, draw)[0, 0] for draw in range(20)]
+    mean, sd, lower, upper = (one[0, 0] for one in CallablePosterior(posterior).summary("mean", x, 10))
     # the bias between the data is drawn anew in each of them
     assert abs(mean - np.mean(found)) < 0.1 * np.ptp(found) + 0.02
     assert lower < mean < upper
     assert 0 < sd < 0.2
     for quantity, draws in (("means", 10), ("mean", 0), ("mean", True)):
         with pytest.raises(InputError, match=r"of='means': give one of|draws="):
-            Served(posterior).summary(quantity, x, draws)
+            CallablePosterior(posterior).summary(quantity, x, draws)
 
 
 def test_what_a_file_knows_without_its_simulator(posterior, tmp_path):
     # without the curves of the report, which take a second
-    loaded = oc.load(store.save(posterior.data, tmp_path / "fit.nc"))
-    served, x = Served(loaded), loaded.record.x
+    loaded = oc.load(write_netcdf(posterior.data, tmp_path / "fit.nc"))
+    served, x = CallablePosterior(loaded), loaded.record.x
     assert not served.anywhere
     assert np.array_equal(served.values("mean", x[[3, 0]], 12), loaded.predict()["mean"].values[1, 2][[3, 0]])
     with pytest.raises(
@@ -110,7 +110,7 @@ b = { distribution = "norm", loc = 0, scale = 10 }
 
 @pytest.fixture
 def folder(posterior, tmp_path):
-    store.save(posterior.data, tmp_path / "fit.nc")
+    write_netcdf(posterior.data, tmp_path / "fit.nc")
     x, y = posterior.record.x[:, 0], posterior.record.y[:, 0]
     (tmp_path / "field.csv").write_text("x,y\n" + "\n".join(f"{a},{b}" for a, b in zip(x, y, strict=True)))
     (tmp_path / "simulator.py").write_text("def line(x, theta):\n    return theta[0] * x[:, 0] + theta[1]\n")
@@ -139,7 +139,7 @@ def test_served_over_http(folder, posterior, number, code):
         theirs = umbridge.HTTPModel(url, "mean")
         config = {"points": 2}
         assert theirs.get_input_sizes(config) == [2, 1]
-        expected = Served(loaded).values("mean", x[:, None], 13)[:, 0]
+        expected = CallablePosterior(loaded).values("mean", x[:, None], 13)[:, 0]
         assert np.allclose(theirs([x.tolist(), [13]], config)[0], expected, rtol=1e-12)
         # ours: x is the first block, the draw is theta
         ours = oc.UMBridge(url, "mean", x_block=0, config=config)

@@ -121,4 +121,4 @@ def test_how_it_was_chosen_stands_in_findings_and_file(tmp_path):
     posterior.save(tmp_path / "fit.nc")
     again = oc.load(tmp_path / "fit.nc")
     assert sentence in str(again.check())
-    assert again.record.notes.held_out_errors == {"gp": 0.01, "forest": 0.4}
+    assert again.record.run_facts.held_out_errors == {"gp": 0.01, "forest": 0.4}

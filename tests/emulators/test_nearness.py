@@ -150,6 +150,6 @@ def test_an_emulator_that_knows_little_says_so():
             X, y, emulator, {"theta1": stats.uniform(0, 1)}, oc.Points(X), noise_cov=0.05**2, emulator_error=counted
         )
         posterior = oc.calibrate(problem, "none", draws=50, warmup=25, chains=2, seed=1, progress=False)
-        assert posterior.record.notes.emulator_sd > 1
+        assert posterior.record.run_facts.emulator_sd > 1
         said = [one.level for one in posterior.check() if "its own standard deviation" in one.message]
         assert said == (["fine"] if counted else ["problem"])

@@ -131,8 +131,8 @@ def test_refused():
     with pytest.raises(InputError, match="no emulator that has draws"):
         oc.calibrate(oc.Experiments({"A": plain, "B": plain}), draws=10, emulator_draws=8, progress=False)
     mixed = oc.calibrate(oc.Experiments({"A": plain, "B": problems["B"]}), draws=20, emulator_draws=8, progress=False)
-    assert mixed["A"].record.notes.emulator_draws == 0
-    assert mixed["B"].record.notes.emulator_draws == 8
+    assert mixed["A"].record.run_facts.emulator_draws == 0
+    assert mixed["B"].record.run_facts.emulator_draws == 8
 
 
 def test_emulators_of_the_same_runs_have_the_same_draws():

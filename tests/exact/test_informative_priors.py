@@ -127,7 +127,7 @@ def test_what_the_data_leave_open_is_left_to_the_prior(name, kind):
         assert expected[1] > 0.15
     if name == "gp":
         # nothing is left to importance weights
-        assert posterior.record.notes.pareto_k is None
+        assert posterior.record.run_facts.pareto_k is None
 
 
 @pytest.mark.parametrize("kind", ["joint", pytest.param("independent", marks=pytest.mark.slow)])

@@ -110,7 +110,7 @@ def test_theta_and_the_bias_are_those_of_the_exact_model(q, weight, missing, pri
         assert np.abs(gap).max() < 5
         assert posterior.data["sample_stats"]["orthogonality_error"].max() < 1e-6
         # f(theta) + b* is the draw of the real process: one call of the simulator a draw
-        assert posterior.record.notes.simulator_calls < 1.1 * DRAWS + 500
+        assert posterior.record.run_facts.simulator_calls < 1.1 * DRAWS + 500
 
 
 def test_the_projection_of_the_bias_alone_fails_this_where_the_prior_says_much():

@@ -95,7 +95,7 @@ def test_a_grid_has_the_law_of_the_process(d, nu, length, gap, prior):
     off, wide = differences(posterior, *exact(x, y, noise_sd, prior, 0.5, length, nu, nodes, weights))
     assert off < 0.05
     assert wide < 0.02
-    assert posterior.record.notes.bias[0]["form"] == "values on a grid"
+    assert posterior.record.run_facts.bias[0]["form"] == "values on a grid"
 
 
 @pytest.mark.slow
@@ -112,7 +112,7 @@ def test_as_many_inducing_points_as_data_have_the_law_of_the_process():
     off, wide = differences(posterior, *exact(x, y, noise_sd, (1.0, 100.0), 0.5, 0.8, 1.5, rule.nodes, rule.weights))
     assert off < 0.05
     assert wide < 0.02
-    assert posterior.record.notes.bias[0]["form"] == "values at inducing points"
+    assert posterior.record.run_facts.bias[0]["form"] == "values at inducing points"
 
 
 @pytest.mark.slow
@@ -133,4 +133,4 @@ def test_too_few_functions_would_be_seen(monkeypatch):
     posterior = oc.calibrate(problem, method, draws=DRAWS // 4, seed=1, progress=False)
     off, wide = differences(posterior, *exact(x, y, 0.05 * noise_sd, (0, 1e4), 0.5, 0.2, 1.5, nodes, weights))
     assert max(off, wide) > 0.1
-    assert posterior.record.notes.bias[0]["moved"] > 0.1
+    assert posterior.record.run_facts.bias[0]["moved"] > 0.1

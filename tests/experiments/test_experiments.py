@@ -278,9 +278,9 @@ def test_a_bias_that_one_experiment_could_call_theta_is_seen_by_all():
         )
         for name, slope in (("A", 2.0), ("B", 3.0))
     }
-    alone = [calibrated(one, "gp").record.notes.bias[0]["sd"] for one in problems.values()]
+    alone = [calibrated(one, "gp").record.run_facts.bias[0]["sd"] for one in problems.values()]
     found = calibrated(oc.Experiments(problems), "gp", draws=500)
-    together = [one.record.notes.bias[0]["sd"] for one in found.experiments.values()]
+    together = [one.record.run_facts.bias[0]["sd"] for one in found.experiments.values()]
     assert max(alone) < 0.05
     assert min(together) > 0.15
     # the mean of the two slopes, to what the noise makes of it

@@ -6,7 +6,7 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.experiments import regression
-from orthocal.experiments.scales import FewSmoothTrees, FewTrees, for_few
+from orthocal.experiments.scales import SmallDataBART, SmallDataSoftBART, small_data_prior
 
 
 def f(x, theta):
@@ -23,22 +23,22 @@ def problem(n, seed, gap=0.0):
 
 def test_those_with_few_data_have_them():
     prior = oc.bias.BART(trees=70, cuts=9)
-    few = for_few(prior, problem(10, 1))
-    assert isinstance(few, FewTrees)
+    few = small_data_prior(prior, problem(10, 1))
+    assert isinstance(few, SmallDataBART)
     assert (few.trees, few.least, few.corners) == (70, 0, ((0.0, 1.0),))
     assert few.describe()["kind"] == "bart"
-    assert for_few(prior, problem(201, 1)) is prior
-    smooth = for_few(oc.bias.SoftBART(trees=7, bandwidth=0.3), problem(10, 1))
-    assert isinstance(smooth, FewSmoothTrees)
+    assert small_data_prior(prior, problem(201, 1)) is prior
+    smooth = small_data_prior(oc.bias.SoftBART(trees=7, bandwidth=0.3), problem(10, 1))
+    assert isinstance(smooth, SmallDataSoftBART)
     assert (smooth.trees, smooth.bandwidth, smooth.corners) == (7, 0.3, ((0.0, 1.0),))
     assert smooth.describe()["kind"] == "softbart"
-    assert for_few(oc.bias.SoftBART(), problem(201, 1)).__class__ is oc.bias.SoftBART
-    assert for_few(oc.bias.BNN(), problem(10, 1)).__class__ is oc.bias.BNN
+    assert small_data_prior(oc.bias.SoftBART(), problem(201, 1)).__class__ is oc.bias.SoftBART
+    assert small_data_prior(oc.bias.BNN(), problem(10, 1)).__class__ is oc.bias.BNN
 
 
 def test_cuts_are_anywhere_in_the_domain():
     one = problem(10, 1, gap=0.5)
-    few, smooth = for_few(oc.bias.BART(cuts=9), one), for_few(oc.bias.SoftBART(), one)
+    few, smooth = small_data_prior(oc.bias.BART(cuts=9), one), small_data_prior(oc.bias.SoftBART(), one)
     setting = oc.bias.Setting(
         np.zeros((2, 1)), np.zeros((0, 1)), np.ones(1), np.ones(2), np.ones(2), np.ones((2, 1)), 1.0
     )
@@ -63,7 +63,7 @@ def with_labels(labels, seed):
 @pytest.mark.parametrize(("labels", "cuts"), [(("north", "south"), [100, 1, 1]), (("north",), [100, 0])])
 def test_numbers_are_cut_in_the_domain_and_labels_as_ever(labels, cuts):
     one = with_labels(labels, 1)
-    few, smooth = for_few(oc.bias.BART(), one), for_few(oc.bias.SoftBART(), one)
+    few, smooth = small_data_prior(oc.bias.BART(), one), small_data_prior(oc.bias.SoftBART(), one)
     assert few.corners == smooth.corners == ((0.0, 4.0),)
     x = one.data.labels.one_hot(one.data.x)
     setting = oc.bias.Setting(x, x[:0], np.ones(2), np.ones(20), np.ones(20), x, 1.0)
@@ -90,7 +90,7 @@ def test_a_gap_is_left_open(monkeypatch, method):
     found = {}
     for name in ("open", "usual"):
         if name == "usual":
-            monkeypatch.setattr(regression, "for_few", lambda prior, problem: prior)
+            monkeypatch.setattr(regression, "small_data_prior", lambda prior, problem: prior)
         posterior = oc.calibrate(experiments, method, **settings)
         with pytest.warns(oc.OrthocalWarning, match="far from the data"):
             found[name] = posterior["few"].predict(x)["mean"].std(dim=("chain", "draw")).values[:, 0]

@@ -104,10 +104,10 @@ def test_draws_are_stretched_as_the_largest_of_the_parameters_asks_for(problem, 
     """Errors of random signs, each s sds: what they do to a parameter is about s of its sds."""
     emulator.left_out = missed(1e-3)
     narrow = fitted(problem)
-    assert narrow.record.notes.emulator_stretch == 1
+    assert narrow.record.run_facts.emulator_stretch == 1
     emulator.left_out = missed(3.0)
     wide = fitted(problem)
-    stretch = wide.record.notes.emulator_stretch
+    stretch = wide.record.run_facts.emulator_stretch
     said = missed(3.0)(None, None, 60)
     ratios = []
     for theta, errors in zip(said.theta, said.errors[:, :, 0], strict=True):
@@ -119,7 +119,7 @@ def test_draws_are_stretched_as_the_largest_of_the_parameters_asks_for(problem, 
     shifts = [one.data["constant_data"]["emulator_shift"].values for one in (narrow, wide)]
     np.testing.assert_allclose(shifts[1], stretch * shifts[0], rtol=1e-6, atol=1e-9)
     emulator.left_out = missed(100.0)
-    assert fitted(problem).record.notes.emulator_stretch == MOST
+    assert fitted(problem).record.run_facts.emulator_stretch == MOST
 
 
 def test_what_is_missed_of_runs_stretches_values_at_the_best_fit_and_no_slopes(problem, emulator):
@@ -136,14 +136,14 @@ def test_what_is_missed_of_runs_stretches_values_at_the_best_fit_and_no_slopes(p
 
 def test_an_emulator_without_such_errors_is_taken_at_its_word(problem, emulator):
     emulator.left_out = lambda x, theta, count: None
-    assert fitted(problem).record.notes.emulator_stretch == 1
+    assert fitted(problem).record.run_facts.emulator_stretch == 1
 
 
 def test_a_stretched_posterior_is_saved_checked_and_predicts_from_its_file(problem, emulator, tmp_path):
     emulator.left_out = missed(3.0)
     posterior = fitted(problem)
     words = str(posterior.check())
-    assert f"{posterior.record.notes.emulator_stretch:.2g} times as far from it as it says" in words
+    assert f"{posterior.record.run_facts.emulator_stretch:.2g} times as far from it as it says" in words
     again = oc.load(posterior.save(tmp_path / "fit.nc"), simulator=emulator)
     new = np.array([[0.1], [0.55]])
     there, here = again.predict(new, warn=False), posterior.predict(new, warn=False)

@@ -100,10 +100,10 @@ def test_a_grid_is_taken_where_it_can_be_fine_enough(monkeypatch):
     monkeypatch.setattr(regress_functions, "MOST_DOUBLINGS", 0)
     monkeypatch.setattr(gp_functions, "INDUCING", 60)
     few, more = problem(100, 2), problem(100, 3)
-    assert fit(few, lengthscale=0.3).record.notes.bias[0]["form"] == "values on a grid"
-    assert fit(few, lengthscale=0.05).record.notes.bias[0]["form"] == "values at inducing points"
+    assert fit(few, lengthscale=0.3).record.run_facts.bias[0]["form"] == "values on a grid"
+    assert fit(few, lengthscale=0.05).record.run_facts.bias[0]["form"] == "values at inducing points"
     monkeypatch.setattr(gp_functions, "FEW_FOR_INDUCING", 50)
-    assert fit(more, lengthscale=1.0).record.notes.bias[0]["form"] == "values on a grid"
+    assert fit(more, lengthscale=1.0).record.run_facts.bias[0]["form"] == "values on a grid"
 
 
 def test_hyperparameters_are_found_by_all_data_where_a_grid_has_their_likelihood(monkeypatch):
@@ -118,8 +118,8 @@ def test_hyperparameters_are_found_by_all_data_where_a_grid_has_their_likelihood
     monkeypatch.setattr(gp_functions, "refined", noted)
     found = oc.calibrate(given, oc.methods.Joint(oc.bias.GP(1.5, form="large")), draws=25, seed=1, progress=False)
     assert len(seen) == 1
-    assert found.record.notes.bias[0]["form"] == "values at inducing points"
-    sampler_sd = found.record.notes.bias[0]["sd"]
+    assert found.record.run_facts.bias[0]["form"] == "values at inducing points"
+    sampler_sd = found.record.run_facts.bias[0]["sd"]
     assert sampler_sd == pytest.approx(0.77 * NOISE_SD, rel=1e-6)
 
 

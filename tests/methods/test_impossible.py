@@ -86,7 +86,7 @@ def test_the_law_of_what_is_left(name, case):
     posterior = oc.calibrate(problem(case), METHODS[name], draws=400, seed=2, progress=False)
     theta = posterior.theta.reshape(-1, 3)
     assert (theta[:, 0] + theta[:, 1] < EDGE).all()
-    table, notes = posterior.summary(), posterior.record.notes
+    table, notes = posterior.summary(), posterior.record.run_facts
     size = table["ess_bulk"].to_numpy()
     if name == "gp":
         # a draw that was resampled counts once
@@ -105,7 +105,7 @@ def test_pcal_leaves_out_what_is_impossible():
     for case in ("constraint", "fails"):
         posterior = oc.calibrate(problem(case), "pcal", draws=100, chains=2, seed=2, progress=False)
         assert (posterior.theta[..., 0] + posterior.theta[..., 1] < EDGE).all()
-        assert 0.1 < posterior.record.notes.impossible < 0.9
+        assert 0.1 < posterior.record.run_facts.impossible < 0.9
         assert any("left out" in finding.message for finding in posterior.check())
 
 
@@ -121,7 +121,7 @@ def test_few_draws_that_are_left_are_a_problem():
     posterior = oc.calibrate(problem("constraint", constraint="a + b < 1.57"), "gp", draws=200, seed=1, progress=False)
     finding = next(one for one in posterior.check() if one.topic == "impossible theta")
     assert finding.level == "problem"
-    assert posterior.record.notes.weighted_draws < 400
+    assert posterior.record.run_facts.weighted_draws < 400
 
 
 def test_a_fit_on_the_edge_is_said():

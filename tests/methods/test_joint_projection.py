@@ -37,7 +37,7 @@ def test_the_curvature_beside_a_bias_is_in_the_width(size):
     posteriors = [oc.calibrate(curved_problem(size, seed), "gp", seed=1, progress=False) for seed in range(3)]
     assert np.mean([one.theta.std() for one in posteriors]) == pytest.approx(exact, rel=0.08)
     assert all(one.data["sample_stats"]["orthogonality_error"].max() < 1e-6 for one in posteriors)
-    assert all(one.record.notes.simulator_calls < 4 * one.theta.size for one in posteriors)
+    assert all(one.record.run_facts.simulator_calls < 4 * one.theta.size for one in posteriors)
     assert not [finding for finding in posteriors[0].check() if finding.topic == "curvature"]
 
 
@@ -149,7 +149,7 @@ def test_a_prior_that_is_not_gaussian_is_put_right_by_weights():
     # the flat posterior itself is known from 4000 draws: five of the errors of both
     assert posterior.theta.mean() == pytest.approx(mean, abs=5 * 0.007 / np.sqrt(2000))
     assert posterior.theta.std() == pytest.approx(sd, rel=0.1)
-    assert posterior.record.notes.pareto_k < 0.7
+    assert posterior.record.run_facts.pareto_k < 0.7
 
 
 def test_a_simulator_that_fails_on_the_way_is_survived():

@@ -33,7 +33,7 @@ def fit(given, draws=250, **prior):
 
 
 def form(posterior):
-    return posterior.record.notes.bias[0].get("form")
+    return posterior.record.run_facts.bias[0].get("form")
 
 
 @pytest.mark.slow

@@ -166,7 +166,7 @@ def test_findings_are_false_where_there_is_a_problem(model1_posterior):
 def test_an_unknown_memory_of_theta_is_not_called_perfect():
     x, y = MODEL1.simulate(np.random.default_rng(1))
     posterior = oc.calibrate(MODEL1.problem(x, y), "pgp", draws=4, chains=2, seed=1)
-    assert posterior.record.notes.theta_memory is None
+    assert posterior.record.run_facts.theta_memory is None
     (finding,) = [one for one in posterior.check() if one.topic == "theta step"]
     assert finding.level == "note"
     assert "too few to tell" in finding.message
@@ -241,7 +241,7 @@ def test_sampled_noise_is_what_a_misfit_is_compared_with():
     )
     assert problem.misfit > 10_000
     posterior = short(problem, "none", draws=100)
-    assert posterior.record.notes.misfit < 3
+    assert posterior.record.run_facts.misfit < 3
     assert "misses the data by" not in str(posterior.check())
 
 

@@ -11,7 +11,7 @@ from scipy.optimize import least_squares
 
 import orthocal as oc
 from orthocal.errors import NonFiniteError
-from orthocal.results.checks import run_diagnostics as noted
+from orthocal.results.checks import run_diagnostics
 from orthocal.results.checks.run_diagnostics import curvature_factors
 
 N = 200
@@ -76,7 +76,7 @@ def test_a_simulator_that_fails_nearby_does_not_end_the_run(monkeypatch):
     def fails(*_):
         raise NonFiniteError("NaN")
 
-    monkeypatch.setattr(noted, "curvature_factors", fails)
+    monkeypatch.setattr(run_diagnostics, "curvature_factors", fails)
     posterior = oc.calibrate(problem_of(0.3), PGP, draws=100, seed=1)
     assert not [one for one in posterior.check() if one.topic == "curvature"]
 

@@ -10,8 +10,9 @@ from scipy.stats import qmc
 
 import orthocal as oc
 from orthocal.problem.data.labels import LabelColumns
-from orthocal.results.data_coverage import Coverage, DomainCoverage, domain_findings
+from orthocal.results.checks.domain_findings import domain_findings
 from orthocal.results.figures.figures import fit_figure
+from orthocal.results.predict.data_coverage import Coverage, DomainCoverage
 
 
 def record(x, domain=None, names=None, labels=None):

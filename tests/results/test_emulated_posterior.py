@@ -6,7 +6,7 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.errors import InputError
-from orthocal.results.checks.emulator_findings import emulator_share
+from orthocal.results.checks.simulator_findings import emulator_share
 
 X = np.linspace(0, 1, 6)
 PRIORS = {"a": stats.uniform(0, 1), "b": stats.norm(0.5, 0.05)}

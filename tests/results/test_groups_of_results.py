@@ -9,6 +9,7 @@ import orthocal as oc
 from helpers import two_outcomes, with_holes
 from orthocal.examples import MODEL1, TWO_OUTCOMES
 from orthocal.results.predict import predictive_data as predictive
+from orthocal.results.tree import PREDICTIVE
 
 RUN = {"draws": 60, "chains": 2, "seed": 3, "warmup": 20, "progress": False}
 
@@ -96,7 +97,7 @@ def test_files_do_not_hold_the_observations_but_give_them_again(posterior, tmp_p
     drawn = posterior.data["posterior_predictive"].to_dataset()
     path = posterior.save(tmp_path / "fit.nc")
     with xr.open_datatree(path) as stored:
-        assert predictive.PREDICTIVE not in stored.children
+        assert PREDICTIVE not in stored.children
         assert {"prior", "log_prior", "log_likelihood", "model", "bias"} <= set(stored.children)
     xr.testing.assert_identical(oc.load(path).data["posterior_predictive"].to_dataset(), drawn)
 

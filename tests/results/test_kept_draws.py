@@ -36,7 +36,7 @@ def test_theta_is_that_of_all_draws(whole, some):
 
 
 def test_the_kept_draws_are_those_of_the_whole(whole, some):
-    kept = some.record.kept
+    kept = some.record.stored_draws
     assert len(kept) == 50
     assert some.data["model"]["model"].sizes["kept_draw"] == 50
     for name in ("model", "bias"):
@@ -53,7 +53,7 @@ def test_statistics_are_those_of_the_kept_draws_where_these_are_many(some):
 
 def test_few_kept_draws_have_normal_quantiles_of_more(problem, whole):
     few = oc.calibrate(problem, draws=300, chains=2, seed=1, progress=False, keep_mb=0.01)
-    assert len(few.record.kept) == 5
+    assert len(few.record.stored_draws) == 5
     found, true = few.data["at_data"]["bias"], whole.record.at_data("bias").reshape(-1, 60, 1)
     # of 64 draws and more: sds to within four of their own errors, 1 / sqrt(128) each
     assert np.abs(found.sel(statistic="sd").values / true.std(axis=0) - 1).max() < 4 / np.sqrt(128)
@@ -68,7 +68,7 @@ def test_what_follows_works_with_kept_draws(some, tmp_path):
     assert some.predict(draws=3).sizes["draw"] == 3
     assert some.predict(np.array([[0.5]])).sizes["draw"] == 300
     loaded = oc.load(some.save(tmp_path / "fit.nc"))
-    np.testing.assert_array_equal(loaded.record.kept, some.record.kept)
+    np.testing.assert_array_equal(loaded.record.stored_draws, some.record.stored_draws)
     assert loaded.predict(draws=2).sizes["draw"] == 2
     loaded.report(tmp_path / "fit.html")
     with pytest.raises(InputError, match="larger keep_mb"):
@@ -87,8 +87,8 @@ def test_other_methods_keep_no_more_than_they_may(problem):
         oc.calibrate(problem, "pgp", draws=100, chains=2, seed=1, progress=False, keep_mb=mb) for mb in (256, 0.01)
     )
     np.testing.assert_array_equal(some.theta, whole.theta)
-    assert len(some.record.kept) == 5
-    np.testing.assert_array_equal(some.record.at_data("bias"), whole.record.at_data("bias", some.record.kept))
+    assert len(some.record.stored_draws) == 5
+    np.testing.assert_array_equal(some.record.at_data("bias"), whole.record.at_data("bias", some.record.stored_draws))
     every = whole.record.at_data("bias").reshape(-1, 60, 1)
     found = some.data["at_data"]["bias"]
     np.testing.assert_allclose(found.sel(statistic="q2.5"), np.quantile(every, 0.025, axis=0), atol=1e-12)

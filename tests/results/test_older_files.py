@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import orthocal as oc
-from orthocal.results.files import migrations as older
+from orthocal.results.files import migrations
 
 OLDER = Path(__file__).with_name("older")
 
@@ -51,7 +51,7 @@ def test_it_predicts_reports_and_is_saved_as_one_of_today(fit, tmp_path):
     np.testing.assert_allclose(predicted["bias"], fit.record.at_data("bias"), atol=1e-5)
     assert "Data and fit" in fit.report(tmp_path / "fit.html").read_text(encoding="utf-8")
     again = oc.load(fit.save(tmp_path / "again.nc"), simulator=two)
-    assert again.data.attrs["format"] != older.FORMAT
+    assert again.data.attrs["format"] != migrations.FORMAT
     np.testing.assert_array_equal(again.theta, fit.theta)
     np.testing.assert_array_equal(again.record.native_y, fit.record.native_y)
     assert str(again.check()) == str(fit.check())

@@ -235,8 +235,8 @@ def test_times_know_the_stages_and_the_cpu_of_other_processes(tmp_path, jobs, mo
     assert list(times.columns) == ["wall", "cpu", "simulator", "calls"]
     np.testing.assert_allclose(times.iloc[:-1].sum(), times.loc["total"], rtol=1e-9, atol=1e-9)
     assert (times.loc["best fit"] > 0).all()
-    assert times.loc["total", "calls"] == posterior.record.notes.simulator_calls
-    assert times.loc["total", "wall"] == posterior.record.notes.seconds
+    assert times.loc["total", "calls"] == posterior.record.run_facts.simulator_calls
+    assert times.loc["total", "wall"] == posterior.record.run_facts.seconds
     # the calls of the chains are shared out among processes, and all that they do is CPU time
     assert problem.simulator.worker_cpu > 0 if jobs == 2 else problem.simulator.worker_cpu == 0
     assert times.loc["total", "cpu"] > problem.simulator.worker_cpu

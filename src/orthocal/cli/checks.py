@@ -35,7 +35,7 @@ def check(
     file: its findings. The exit code is 1 where there is a problem.
     """
     if is_fit(file):
-        from ..results.loading import load
+        from ..results.files.loading import load
 
         conclude_check(load(file).check())
     from ..config.experiments_file import read_any_file

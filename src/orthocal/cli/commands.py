@@ -145,7 +145,7 @@ def report(
     out: Annotated[Path | None, typer.Option("--out", help="The page to write; default: beside the file.")] = None,
 ) -> None:
     """Write the report of a result file."""
-    from ..results.loading import load
+    from ..results.files.loading import load
 
     page = out or fit.with_suffix(".html")
     if page.resolve() == fit.resolve():

@@ -40,9 +40,9 @@ def is_fit(path: Path) -> bool:
 
 def experiment_of(posterior: Posterior, name: str | None, fit: Path) -> Posterior:
     """The posterior of one experiment, where there are several."""
-    from ..results.joint_posterior import TogetherPosterior
+    from ..results.joint_posterior import JointPosterior
 
-    if isinstance(posterior, TogetherPosterior):
+    if isinstance(posterior, JointPosterior):
         names = ", ".join(posterior.experiments)
         if name is None:
             raise ConfigError(f"{fit} has the experiments {names}: say which by --experiment")
@@ -57,7 +57,7 @@ def experiment_of(posterior: Posterior, name: str | None, fit: Path) -> Posterio
 def made_from(fit: Path, problem: Path | None, experiment: str | None, simulator: bool = True) -> SavedFit:
     """A fit with its problem file, and with the simulator of that, unless it is not wanted."""
     from ..config.problem_file import build_simulator
-    from ..results.loading import load, with_simulator
+    from ..results.files.loading import load, with_simulator
 
     whole = load(fit)
     own = experiment_of(whole, experiment, fit)
@@ -119,7 +119,7 @@ def _config(whole: Posterior, own: Posterior, path: Path, experiment: str | None
 
 def _with_its_emulator(config: ProblemFile, posterior: Posterior) -> ProblemFile:
     """With the emulator that was chosen in the run, where there was a choice: it need not be made again."""
-    errors = posterior.record.notes.held_out_errors
+    errors = posterior.record.run_facts.held_out_errors
     if config.simulator.runs is None or config.simulator.emulator != "auto" or not errors:
         return config
     chosen = config.simulator.model_copy(update={"emulator": next(iter(errors))})
@@ -134,7 +134,7 @@ def _require_same(posterior: Posterior, path: Path) -> None:
     if record.emulator_draws or record.without_inputs:
         # the emulator's draws are compared by the prediction itself
         return
-    first = record.kept[:1]
+    first = record.stored_draws[:1]
     away = posterior.model_at(record.x, record.theta[0, first[0]]) - record.at_data("model", first)[0, 0]
     largest = np.abs(away @ record.constant("whitener").T).max(initial=0.0)
     if not largest < ROUNDING:

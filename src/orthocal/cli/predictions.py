@@ -56,7 +56,7 @@ def predict(
     with quietly(), prints_left_out(prints):
         text: TextTable | None = None
         if new is None:
-            from ..results.loading import load
+            from ..results.files.loading import load
 
             posterior = experiment_of(load(fit), experiment, fit)
             table = data_table(posterior, predicted_table(posterior, None, interval, draws, seed))

@@ -109,11 +109,11 @@ def _predictions(posterior: Posterior) -> pd.DataFrame | None:
     """Predictions at the data, of several experiments one below the other; None where that would be too long."""
     import pandas as pd
 
-    from ..results.joint_posterior import TogetherPosterior
+    from ..results.joint_posterior import JointPosterior
     from ..results.predicted_table import data_table, predicted_table
 
-    several = isinstance(posterior, TogetherPosterior)
-    parts = posterior.experiments if isinstance(posterior, TogetherPosterior) else {"": posterior}
+    several = isinstance(posterior, JointPosterior)
+    parts = posterior.experiments if isinstance(posterior, JointPosterior) else {"": posterior}
     if sum(len(one.record.x) for one in parts.values()) > MOST_ROWS:
         return None
     tables = {name: data_table(one, predicted_table(one)) for name, one in parts.items()}

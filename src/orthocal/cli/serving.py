@@ -16,8 +16,8 @@ from .results import ended_in_words
 if TYPE_CHECKING:
     import numpy as np
 
+    from ..results.callable_posterior import CallablePosterior
     from ..results.posterior import Posterior
-    from ..results.served import Served
 
 #: what a model of a server is asked with
 Blocks = list[list[float]]
@@ -46,7 +46,7 @@ def serve(
 
 
 def _posterior(fit: Path, problem: Path | None) -> Posterior:
-    from ..results.loading import load
+    from ..results.files.loading import load
 
     if problem is None:
         note = "note: values at the data points alone, without the simulator: give --problem problem.toml"
@@ -106,10 +106,10 @@ class ServedModel:
 
 def served_models(posterior: Posterior) -> list[ServedModel]:
     """The models of a posterior."""
+    from ..results.callable_posterior import SUMMARY_DRAWS, CallablePosterior
     from ..results.predict.predict import QUANTITIES
-    from ..results.served import SUMMARY_DRAWS, Served
 
-    served = Served(posterior)
+    served = CallablePosterior(posterior)
     points = [served.d] if served.d else []
 
     def quantity(name: str) -> ServedModel:
@@ -132,7 +132,7 @@ def served_models(posterior: Posterior) -> list[ServedModel]:
     ]
 
 
-def _x(served: Served, given: Blocks, m: int) -> np.ndarray[Any, Any]:
+def _x(served: CallablePosterior, given: Blocks, m: int) -> np.ndarray[Any, Any]:
     import numpy as np
 
     return np.array(given[0] if served.d else [[0.0]], dtype=np.float64).reshape(m if served.d else 1, -1)

@@ -11,7 +11,7 @@ import pandas as pd
 from ..arrays import Array
 from ..pages.page import picture, rendered
 from ..pages.tables import Grid, with_error
-from ..results.figures.parts import with_unit
+from ..results.figures.axes import with_unit
 from ..results.posterior import Posterior
 from ..results.record import Record
 from .figures import fits_drawing

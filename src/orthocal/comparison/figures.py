@@ -13,8 +13,8 @@ from scipy.stats import gaussian_kde
 from ..arrays import Array
 from ..pages.panels import Drawing, Panel, one_panel
 from ..pages.style import CHAINS, DATA, GRID, GUIDE, MODEL, MOST_PANELS, TOTAL, shortened, text
+from ..results.figures.axes import MOST_OUTPUTS, with_unit
 from ..results.figures.outputs import LONGEST_OUTPUT, finished
-from ..results.figures.parts import MOST_OUTPUTS, with_unit
 from ..results.posterior import Posterior
 from ..results.predict.outputs import output_bands
 

@@ -70,7 +70,7 @@ def times_table(posteriors: Mapping[str, Posterior], summary: pd.DataFrame) -> p
     """One row a method, as in ``Comparison.times``."""
     rows = {}
     for name, posterior in posteriors.items():
-        notes = posterior.record.notes
+        notes = posterior.record.run_facts
         size = float(summary.xs(name, level="method")["ess_bulk"].min())
         rows[name] = {
             "seconds": notes.seconds,

@@ -32,7 +32,7 @@ from .scales import KnownGP
 # One experiment in the regression of all.
 
 
-class Part(NamedTuple):
+class RegressionPart(NamedTuple):
     """One experiment in the regression.
 
     Attributes
@@ -135,13 +135,13 @@ class _System(NamedTuple):
 class _Open(NamedTuple):
     """An experiment with sets of hyperparameters: its random numbers, its draws (s, n + m, q), and b at its points."""
 
-    part: Part
+    part: RegressionPart
     normals: tuple[Array, Array]
     values: Array
     points: list[Array]
 
 
-def arrow_draws(parts: list[Part], linear: Linear, plan: Plan) -> list[Regressed]:
+def arrow_draws(parts: list[RegressionPart], linear: Linear, plan: Plan) -> list[Regressed]:
     """Draws of every experiment, with one beta."""
     unit, p = linear.unit, len(linear.unit)
     V, root = linear.precision * np.outer(unit, unit), linear.prior_root() * unit
@@ -177,14 +177,14 @@ def arrow_draws(parts: list[Part], linear: Linear, plan: Plan) -> list[Regressed
     return found
 
 
-def _rows_of_sets(parts: list[Part], plan: Plan) -> list[IntArray]:
+def _rows_of_sets(parts: list[RegressionPart], plan: Plan) -> list[IntArray]:
     """The draws of every set: each chain has all of them, one after the other."""
     count = max((len(one.sets) for one in parts), default=0) or 1
     own = np.tile(np.arange(plan.draws) % count, len(plan.rngs))
     return [rows for rows in (np.flatnonzero(own == number) for number in range(count)) if len(rows)]
 
 
-def _block(part: Part, bias: OutcomesBias, unit: Array) -> _Block:
+def _block(part: RegressionPart, bias: OutcomesBias, unit: Array) -> _Block:
     linear, n, q = part.linear, part.problem.data.n, part.problem.data.q
     root = bias.prior_root()
 
@@ -200,7 +200,7 @@ def _block(part: Part, bias: OutcomesBias, unit: Array) -> _Block:
     return _Block(bias, root, weighted, sloped, D, beta_gain, prior_gain, S, C.T @ prior_gain, M @ prior_gain, M)
 
 
-def _right(part: Part, block: _Block, normals: tuple[Array, Array], prior: Array) -> _Right:
+def _right(part: RegressionPart, block: _Block, normals: tuple[Array, Array], prior: Array) -> _Right:
     """``normals`` (s, n q) and (s, r) are the noise of the draws."""
     n, q = part.problem.data.n, part.problem.data.q
     residual = part.problem.whiten(part.problem.complete_y - part.problem.fit)
@@ -220,12 +220,12 @@ def _normals(plan: Plan, size: int) -> Array:
     return np.concatenate([rng.standard_normal((plan.draws, size)) for rng in plan.rngs])
 
 
-def _values(part: Part, block: _Block, white: Array) -> Array:
+def _values(part: RegressionPart, block: _Block, white: Array) -> Array:
     """b at data and nodes, (s, n + m, q)."""
     return (white @ block.root.reshape(-1, block.root.shape[2]).T).reshape(len(white), -1, part.problem.data.q)
 
 
-def _regressed(part: Part, block: _Block, white: Array, beta: Array) -> Regressed:
+def _regressed(part: RegressionPart, block: _Block, white: Array, beta: Array) -> Regressed:
     records = part.bias.records(part.bias.processes_at(white))
     return _with_beta(part, _values(part, block, white), beta, records, part.bias.samplers)
 
@@ -256,7 +256,7 @@ def _regressed_in_sets(one: _Open, beta: Array, plan: Plan) -> Regressed:
 
 
 def _with_beta(
-    part: Part, values: Array, beta: Array, records: dict[str, Array], samplers: list[BiasSampler]
+    part: RegressionPart, values: Array, beta: Array, records: dict[str, Array], samplers: list[BiasSampler]
 ) -> Regressed:
     linear, n = part.linear, part.problem.data.n
     moved = beta + values[:, n:].reshape(len(values), -1) @ linear.coefficients.T

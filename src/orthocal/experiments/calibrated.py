@@ -17,13 +17,22 @@ from ..methods.stored_draws import thinned
 from ..problem.prior.parameters import Parameters, variable_name
 from ..problem.problem import Problem
 from ..results import record
-from ..results.checks.open_directions import named_directions
+from ..results.checks.identifiability import named_directions
 from ..results.checks.prior_conflict import prior_tails
-from ..results.joint_posterior import OF_PARAMETERS, TogetherPosterior, together_tree, tree_of, with_experiments
-from ..results.labelled import PRIOR_DRAWS, labelled, prior_generator, theta_dataset
+from ..results.joint_posterior import JointPosterior
 from ..results.posterior import Posterior
-from ..results.run_facts import Notes
-from .draws import TogetherDraws, together_draws
+from ..results.run_facts import RunFacts
+from ..results.tree import (
+    OF_PARAMETERS,
+    PRIOR_DRAWS,
+    joint_tree,
+    prior_generator,
+    result_tree,
+    theta_dataset,
+    tree_of,
+    with_experiments,
+)
+from .draws import JointDraws, joint_draws
 from .experiments import Experiments
 
 # The priors of all experiments' parameters as draws and densities; pooled ones are N(mu, tau²) given mu and tau.
@@ -79,70 +88,70 @@ def add_own_priors(tree: xr.DataTree, experiments: Experiments, name: str, prior
         tree[group] = xr.DataTree(before.assign({old: given[new].variable for old, new in changed.items()}))
 
 
-class Made(NamedTuple):
+class JointRun(NamedTuple):
     """The posteriors of the experiments, and what makes one of all when the run is over."""
 
     experiments: Experiments
     method: Joint
-    drawn: TogetherDraws
+    drawn: JointDraws
     own: dict[str, Posterior]
 
     def posterior(
         self, seed: str, warmup: int, work: dict[str, Any], more: Callable[[int], Posterior]
-    ) -> TogetherPosterior:
+    ) -> JointPosterior:
         """``work`` is what the run took."""
-        notes = replace(_notes(self.experiments.together, self.drawn), **work)
+        facts = replace(_joint_facts(self.experiments.together, self.drawn), **work)
         trees = {name: one.record.data for name, one in self.own.items()}
         hyper_priors = _hyper_priors(self.experiments)
         priors = prior_groups(self.experiments, self.drawn.theta, self.drawn.hyper, hyper_priors, seed)
         for name, tree in trees.items():
             add_own_priors(tree, self.experiments, name, priors)
-        tree = together_tree(
+        tree = joint_tree(
             self.experiments.together,
             self.drawn.theta,
             self.drawn.hyper,
             hyper_priors,
             priors,
             self.drawn.stats,
-            self._attributes(notes, seed, warmup),
+            self._attributes(facts, seed, warmup),
             trees,
         )
         own = {
             name: Posterior(tree_of(tree, name), one.simulator, self.drawn.own[name].samplers)
             for name, one in self.experiments.problems.items()
         }
-        return TogetherPosterior(tree, own, more)
+        return JointPosterior(tree, own, more)
 
-    def _attributes(self, notes: Notes, seed: str, warmup: int) -> dict[str, str | int]:
+    def _attributes(self, facts: RunFacts, seed: str, warmup: int) -> dict[str, str | int]:
         shown = next(iter(self.drawn.own.values()))
         return record.attributes(
-            self.experiments.together, self.method, replace(shown, samplers=[]), notes, seed, warmup
+            self.experiments.together, self.method, replace(shown, samplers=[]), facts, seed, warmup
         )
 
 
-def made(
+def joint_run(
     experiments: Experiments,
     method: Joint,
     plan: Plan,
     seed: str,
     warmup: int,
-    notes_of: Callable[[Problem, Draws], Notes],
+    facts_of: Callable[[Problem, Draws], RunFacts],
     work_of: Callable[[str], dict[str, Any]],
-) -> Made:
+) -> JointRun:
     """Draws of all experiments, with the tree of each; ``work_of`` says what each took."""
-    drawn = together_draws(experiments, method, plan)
+    drawn = joint_draws(experiments, method, plan)
     own = {}
     for number, (name, problem) in enumerate(experiments.linearised.items()):
         draws = drawn.own[name]
-        notes = replace(notes_of(problem, draws), **work_of(name))
-        attributes = record.attributes(problem, method, draws, notes, seed, warmup)
-        tree: xr.DataTree = labelled(problem, thinned(draws, plan), attributes)
+        facts = replace(facts_of(problem, draws), **work_of(name))
+        attributes = record.attributes(problem, method, draws, facts, seed, warmup)
+        tree: xr.DataTree = result_tree(problem, thinned(draws, plan), attributes)
         tree.attrs |= {"title": name, "experiment_weight": float(experiments.weights[number])}
         own[name] = Posterior(tree, problem.simulator, draws.samplers)
-    return Made(experiments, method, drawn, own)
+    return JointRun(experiments, method, drawn, own)
 
 
-def alone(experiments: Experiments, own: Posterior, more: Callable[[int], Posterior]) -> TogetherPosterior:
+def posterior_of_one(experiments: Experiments, own: Posterior, more: Callable[[int], Posterior]) -> JointPosterior:
     """The posterior of one experiment as that of all."""
     (name,) = experiments.names
     tree, parameters = own.record.data, experiments.parameters
@@ -165,7 +174,7 @@ def alone(experiments: Experiments, own: Posterior, more: Callable[[int], Poster
         "bias_state": xr.Dataset(),
     }
     whole = with_experiments(xr.DataTree.from_dict(groups), tree.attrs, list(renamed.values()), {name: tree})
-    return TogetherPosterior(whole, {name: own.with_tree(tree_of(whole, name))}, more)
+    return JointPosterior(whole, {name: own.with_tree(tree_of(whole, name))}, more)
 
 
 def _hyper_priors(experiments: Experiments) -> dict[str, Parameters]:
@@ -177,10 +186,10 @@ def _hyper_priors(experiments: Experiments) -> dict[str, Parameters]:
     }
 
 
-def _notes(together: Problem, drawn: TogetherDraws) -> Notes:
+def _joint_facts(together: Problem, drawn: JointDraws) -> RunFacts:
     """Facts about all experiments together."""
     parameters, tilde = together.parameters, together.theta_tilde
-    return Notes(
+    return RunFacts(
         **vars(drawn.notes),
         weakest_sensitivity=together.directions.weakest,
         open_directions=named_directions(together.directions, parameters.names),

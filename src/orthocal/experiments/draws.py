@@ -38,11 +38,11 @@ from ..problem.fingerprint import digest
 from ..problem.problem import Problem
 from ..problem.simulator.emulator import DrawLike, EmulatorWithDraws, emulator_with_draws
 from ..projection import ProjectionKind
-from .arrow import Part
+from .arrow import RegressionPart
 from .experiments import Experiments
 from .pooled import Hyper, with_pooling
-from .regression import Together, regressed
-from .stacked import Cells, Stacked, StackedSimulator
+from .regression import JointRegression, regressed
+from .stacked import ExperimentCells, Stacked, StackedSimulator
 
 # Draws of the experiments' emulators, which stand together for all that is unknown about their simulators.
 #
@@ -69,7 +69,7 @@ class StackedDraws(Sequence[DrawLike]):
         parts = [self._drawn(name, cells, number) for name, cells in self._stacked.parts.items()]
         return StackedSimulator(parts, self._stacked.problem.parameters.p)
 
-    def _drawn(self, name: str, cells: Cells, number: int) -> Cells:
+    def _drawn(self, name: str, cells: ExperimentCells, number: int) -> ExperimentCells:
         if name not in self._own:
             return cells
         return cells._replace(problem=with_simulator(cells.problem, self._own[name].simulator(number)))
@@ -144,7 +144,7 @@ BLOCK = 20_000_000
 
 
 @dataclass(frozen=True)
-class TogetherDraws:
+class JointDraws:
     """Draws of all parameters (c, s, P) and of mu and tau of pools, their diagnostics, and those of each experiment."""
 
     theta: Array
@@ -185,7 +185,7 @@ def joint_method(method: Method) -> Joint:
     return method
 
 
-def together_draws(experiments: Experiments, method: Joint, plan: Plan) -> TogetherDraws:
+def joint_draws(experiments: Experiments, method: Joint, plan: Plan) -> JointDraws:
     """Draws of the posterior."""
     found = regressed(experiments, method.bias, plan, method.merges)
     together, pooled = experiments.together, list[Hyper]()
@@ -232,14 +232,14 @@ def _block_of(experiments: Experiments, column: int) -> int:
 
 def _told_apart(
     experiments: Experiments,
-    found: Together,
+    found: JointRegression,
     real: Regressed,
     pooled: list[Hyper],
     closest: Closest,
     weights: Weights,
     emulators: Emulators,
     plan: Plan,
-) -> TogetherDraws:
+) -> JointDraws:
     chain = _Rows(weights.rows, len(plan.rngs), plan.draws)
     hyper = {
         name: chain(values) for one in pooled for name, values in zip(one.pool.names, (one.mu, one.tau), strict=True)
@@ -258,7 +258,7 @@ def _told_apart(
         **{name: chain(value.astype(float)) for name, value in share.items()},
     }
     notes = RunNotes(pareto_k=weights.pareto_k, weighted_draws=weights.effective, impossible=weights.impossible)
-    return TogetherDraws(chain(closest.theta), hyper, stats, own, notes)
+    return JointDraws(chain(closest.theta), hyper, stats, own, notes)
 
 
 class _View(NamedTuple):
@@ -266,7 +266,7 @@ class _View(NamedTuple):
 
     experiments: Experiments
     name: str
-    part: Part
+    part: RegressionPart
     own: Regressed
     real: Regressed
     closest: Closest

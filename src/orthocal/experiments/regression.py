@@ -24,22 +24,22 @@ from ..methods.joint.identifiable import Determined, determined_part
 from ..methods.joint.regress import RANK, Linear, Regressed, with_prior
 from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
-from .arrow import Part, arrow_draws
+from .arrow import RegressionPart, arrow_draws
 from .experiments import Experiments
-from .scales import KnownGP, fitted_scales, for_few, to_be_found, with_sets
+from .scales import KnownGP, fitted_scales, small_data_prior, to_be_found, with_sets
 
 
-class Together(NamedTuple):
+class JointRegression(NamedTuple):
     """The regression of all experiments, and of each."""
 
     regressed: Regressed
     own: dict[str, Regressed]
-    parts: dict[str, Part]
+    parts: dict[str, RegressionPart]
     linear: Linear
     determined: Determined | None
 
 
-def prepared(experiments: Experiments, prior: BiasPrior, merges: bool) -> tuple[dict[str, Part], Linear]:
+def prepared(experiments: Experiments, prior: BiasPrior, merges: bool) -> tuple[dict[str, RegressionPart], Linear]:
     """The parts of the regression, and the simulator of all together."""
     together = experiments.together
     # an error about the parameters comes before any long work
@@ -70,7 +70,7 @@ def _priors(
     """That of each experiment, and with sets of hyperparameters where these are integrated over."""
     each = list(problems.values())
     if not (isinstance(prior, GP) and to_be_found(prior, each)):
-        return [(for_few(prior, one), ()) for one in each] if len(each) > 1 else [(prior, ())]
+        return [(small_data_prior(prior, one), ()) for one in each] if len(each) > 1 else [(prior, ())]
     fitted = fitted_scales(prior, each, [one.at_data for one in own.values()], linear.unit)
     return list(with_sets(prior, fitted))
 
@@ -100,17 +100,17 @@ def _part(
     own: Linear,
     coefficients: Array,
     found: tuple[BiasPrior, tuple[KnownGP, ...]],
-) -> Part:
+) -> RegressionPart:
     prior, sets = found
     cells = experiments.stacked.parts[name].at_nodes @ problem.noise.unwhitener
     # cells of the nodes stand in the order of the nodes, outcome by outcome: (P, m, q) times what takes q to cells
     taken = (coefficients.reshape(len(coefficients), -1, problem.data.q) @ cells).reshape(len(coefficients), -1)
     bias = fitted_bias(prior, problem, problem.rule.nodes)
     bias, integrals = with_integrals(prior, problem, bias)
-    return Part(problem, own._replace(coefficients=taken), cells, bias, integrals, sets)
+    return RegressionPart(problem, own._replace(coefficients=taken), cells, bias, integrals, sets)
 
 
-def regressed(experiments: Experiments, prior: BiasPrior, plan: Plan, merges: bool) -> Together:
+def regressed(experiments: Experiments, prior: BiasPrior, plan: Plan, merges: bool) -> JointRegression:
     """Draws of all experiments together, with theta's prior."""
     parts, linear = prepared(experiments, prior, merges)
     each = list(parts.values())
@@ -127,10 +127,10 @@ def regressed(experiments: Experiments, prior: BiasPrior, plan: Plan, merges: bo
         gathered = with_prior(_with_data(linear, each), gathered, plan.rngs)
     elif determined is None:
         gathered = gathered._replace(log_prior=linear.log_prior(gathered.moved))
-    return Together(gathered, dict(zip(parts, own, strict=True)), parts, _with_data(linear, each), determined)
+    return JointRegression(gathered, dict(zip(parts, own, strict=True)), parts, _with_data(linear, each), determined)
 
 
-def _with_data(linear: Linear, parts: list[Part]) -> Linear:
+def _with_data(linear: Linear, parts: list[RegressionPart]) -> Linear:
     """The simulators of all at all data, one after the other."""
     rows = [one.linear.at_data.reshape(-1, 1, one.linear.at_data.shape[2]) for one in parts]
     return linear._replace(at_data=np.concatenate(rows))
@@ -209,13 +209,13 @@ class _Chains:
             run.restore(own)
 
 
-def _gibbs_draws(parts: list[Part], plan: Plan) -> list[Regressed]:
+def _gibbs_draws(parts: list[RegressionPart], plan: Plan) -> list[Regressed]:
     runs = [Gibbs(one.problem, plan, one.bias, one.linear, one.integrals) for one in parts]
     kept = run_chains(_Chains(runs, plan), plan.warmup, plan.draws, plan.rngs)
     return [run.free(list(own)) for run, own in zip(runs, zip(*kept, strict=True), strict=True)]
 
 
-def _gathered(parts: list[Part], own: list[Regressed], linear: Linear) -> Regressed:
+def _gathered(parts: list[RegressionPart], own: list[Regressed], linear: Linear) -> Regressed:
     """The draws of all experiments as those of the stacked problem."""
     beta = own[0].beta
     moved = np.sum([one.moved - beta for one in own], axis=0) + beta

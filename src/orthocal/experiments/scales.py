@@ -83,7 +83,7 @@ class Information(NamedTuple):
         return Information(H, h, evidence)
 
 
-class Outcome(NamedTuple):
+class OutcomeRegression(NamedTuple):
     """One outcome of one experiment: what is fitted, G (n, P) in units of the gradients' lengths, and its noise."""
 
     setting: Setting
@@ -140,10 +140,10 @@ class Outcome(NamedTuple):
         )
 
 
-class Fitted(NamedTuple):
+class FittedScales(NamedTuple):
     """One outcome with the hyperparameters that were found, what it says with them, and what was expected of them."""
 
-    outcome: Outcome
+    outcome: OutcomeRegression
     scales: Scales
     information: Information
     expected: LogPrior
@@ -178,7 +178,7 @@ def likely_sd(setting: Setting, lengthscale: Array, nu: float) -> float:
 
 def fitted_scales(
     prior: GP, problems: Sequence[Problem], gradients: Sequence[Array], unit: Array
-) -> list[list[Fitted]]:
+) -> list[list[FittedScales]]:
     """The hyperparameters of every outcome of each experiment; ``gradients`` (n, q, P) are those by all parameters."""
     outcomes = [_outcomes(problem, G * unit) for problem, G in zip(problems, gradients, strict=True)]
     every = [one for own in outcomes for one in own]
@@ -191,7 +191,7 @@ def fitted_scales(
         return likely_sd(setting, own.lengthscale, prior.nu) if prior.sd is None else own.sd
 
     likely = [size(setting, own) for setting, own in zip(nothing, scales, strict=True)]
-    found = list[Fitted]()
+    found = list[FittedScales]()
     for _ in range(ROUNDS):
         found.clear()
         for i, one in enumerate(every):
@@ -202,7 +202,7 @@ def fitted_scales(
             scales[i] = prior.scales(setting, alike)
             likely[i] = size(setting, scales[i])
             known[i] = one.information(scales[i], prior.nu)
-            found.append(Fitted(one, scales[i], known[i], alike))
+            found.append(FittedScales(one, scales[i], known[i], alike))
     each = iter(found)
     return [[next(each) for _ in own] for own in outcomes]
 
@@ -224,13 +224,13 @@ def _weighted_median(values: Array, weights: Array) -> float:
     return float(values[order][np.searchsorted(total, 0.5 * total[-1])])
 
 
-def _outcomes(problem: Problem, G: Array) -> list[Outcome]:
+def _outcomes(problem: Problem, G: Array) -> list[OutcomeRegression]:
     residuals = residuals_of(problem)
     points = residuals.split(problem.rule.nodes[:0])
     found = []
     for setting, own in zip(residuals.settings(points, problem.span), points, strict=True):
         noise = np.diag(setting.noise_var) if setting.noise_cov is None else setting.noise_cov
-        found.append(Outcome(setting, G[own.informed, setting.outcome], noise))
+        found.append(OutcomeRegression(setting, G[own.informed, setting.outcome], noise))
     return found
 
 
@@ -262,7 +262,7 @@ FREEDOM, WIDEST = 5.0, 2.0
 STEP = 0.3
 
 
-class Found(NamedTuple):
+class ScaleSets(NamedTuple):
     """The prior of an experiment with the hyperparameters that were found, and with those of each set, where any."""
 
     prior: KnownGP
@@ -282,7 +282,7 @@ class _Candidates(NamedTuple):
     log_weights: Array
 
 
-def with_sets(prior: GP, fitted: Sequence[Sequence[Fitted]]) -> list[Found]:
+def with_sets(prior: GP, fitted: Sequence[Sequence[FittedScales]]) -> list[ScaleSets]:
     """Each experiment's prior, and, where it has few data, its priors with sets of hyperparameters."""
     every = [one for own in fitted for one in own]
     few = [all(len(one.outcome.setting.x) <= MOST_POINTS for one in own) for own in fitted]
@@ -299,7 +299,7 @@ def with_sets(prior: GP, fitted: Sequence[Sequence[Fitted]]) -> list[Found]:
         sets = (
             [KnownGP.like(prior, scales) for scales in zip(*(chosen[i] for i in places), strict=True)] if is_few else []
         )
-        found.append(Found(KnownGP.like(prior, [one.scales for one in own]), tuple(sets)))
+        found.append(ScaleSets(KnownGP.like(prior, [one.scales for one in own]), tuple(sets)))
     return found
 
 
@@ -322,7 +322,7 @@ def of_beta(H: Array, h: Array) -> Array:
     return np.asarray(-0.5 * np.linalg.slogdet(H)[1] + 0.5 * np.sum(h * solved, axis=-1))
 
 
-def _free(prior: GP, one: Fitted) -> BoolArray:
+def _free(prior: GP, one: FittedScales) -> BoolArray:
     """Which of log sd and log length-scales were found, (1 + d,)."""
     x = one.outcome.setting.x
     given = prior.given_scales(x.shape[1], one.outcome.setting.labels.columns)
@@ -332,7 +332,7 @@ def _free(prior: GP, one: Fitted) -> BoolArray:
 class _Density(NamedTuple):
     """That of one outcome's hyperparameters, with the others' as they were found."""
 
-    fitted: Fitted
+    fitted: FittedScales
     nu: float
     others: Information
 
@@ -353,7 +353,7 @@ class _Density(NamedTuple):
         return own, without + float(of_beta(self.others.H + own.H, self.others.h + own.h)), without
 
 
-def _candidates(prior: GP, one: Fitted, others: Information, rng: np.random.Generator) -> _Candidates:
+def _candidates(prior: GP, one: FittedScales, others: Information, rng: np.random.Generator) -> _Candidates:
     """Draws of one outcome's hyperparameters from a t density, with their weights."""
     found_ones = np.log(np.append(one.scales.sd, one.scales.lengthscale))
     density, free = _Density(one, prior.nu, others), _free(prior, one)
@@ -457,7 +457,7 @@ Corners = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
-class FewTrees(BART):
+class SmallDataBART(BART):
     """Trees with cuts anywhere between the corners of the domain, whose size is drawn with them."""
 
     corners: Corners = ()
@@ -471,7 +471,7 @@ class FewTrees(BART):
 
 
 @dataclass(frozen=True)
-class FewSmoothTrees(SoftBART):
+class SmallDataSoftBART(SoftBART):
     """The same with smooth trees, whose leaves have data of their own only in part in any case."""
 
     corners: Corners = ()
@@ -491,7 +491,7 @@ def _sized(trees: BiasSampler, setting: Setting) -> BiasSampler:
     return with_size(trees, setting.noise_var)
 
 
-def for_few(prior: BiasPrior, problem: Problem) -> BiasPrior:
+def small_data_prior(prior: BiasPrior, problem: Problem) -> BiasPrior:
     """The prior of an experiment's bias: trees as they are for few data, and any other as it is."""
     data = problem.data
     if not isinstance(prior, BART | SoftBART) or data.without_inputs or problem.unmerged.data.n > MOST_POINTS:
@@ -500,5 +500,5 @@ def for_few(prior: BiasPrior, problem: Problem) -> BiasPrior:
     corners = tuple((float(lower), float(upper)) for lower, upper in ends)
     chosen = {one.name: getattr(prior, one.name) for one in fields(BART if isinstance(prior, BART) else SoftBART)}
     if isinstance(prior, BART):
-        return FewTrees(**{**chosen, "least": 0}, corners=corners)
-    return FewSmoothTrees(**chosen, corners=corners)
+        return SmallDataBART(**{**chosen, "least": 0}, corners=corners)
+    return SmallDataSoftBART(**chosen, corners=corners)

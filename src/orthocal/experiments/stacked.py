@@ -32,7 +32,7 @@ STARTS, MOST_OWN = 16, 8
 OWN_STARTS = 4
 
 
-class Cells(NamedTuple):
+class ExperimentCells(NamedTuple):
     """The cells of one experiment.
 
     Attributes
@@ -87,7 +87,7 @@ class Cells(NamedTuple):
 class Wanted(NamedTuple):
     """Some cells of one experiment: where they stand in what is asked for, their points, and their places there."""
 
-    cells: Cells
+    cells: ExperimentCells
     places: IntArray
     x: Array
     row: IntArray
@@ -101,7 +101,7 @@ class Wanted(NamedTuple):
 class StackedSimulator:
     """The cells with given numbers as functions of theta (P,)."""
 
-    def __init__(self, parts: list[Cells], p: int) -> None:
+    def __init__(self, parts: list[ExperimentCells], p: int) -> None:
         self._parts, self._p = parts, p
         self._known: dict[bytes, list[Wanted]] = {}
 
@@ -146,7 +146,7 @@ class StackedSimulator:
 class StackedNodes:
     """The nodes of all experiments, and how much each cell counts."""
 
-    def __init__(self, parts: list[Cells]) -> None:
+    def __init__(self, parts: list[ExperimentCells]) -> None:
         self._parts = parts
 
     def __repr__(self) -> str:
@@ -179,7 +179,7 @@ class Stacked(NamedTuple):
     """The problem of all cells, and the cells of each experiment."""
 
     problem: Problem
-    parts: dict[str, Cells]
+    parts: dict[str, ExperimentCells]
 
 
 def stacked_problem(
@@ -187,13 +187,13 @@ def stacked_problem(
 ) -> Stacked:
     """The experiments as one problem; ``weights`` (e,) say how much each counts."""
     total = float(sum(weight * one.data.q for weight, one in zip(weights, problems.values(), strict=True)))
-    parts: dict[str, Cells] = {}
+    parts: dict[str, ExperimentCells] = {}
     first = 0
     for (name, problem), weight in zip(problems.items(), weights, strict=True):
         each = observed_precision(np.linalg.inv(problem.weight), problem.data.observed)
         unit = np.sqrt(problem._loss_noise)
         rows, nodes = matrix_root(each) / unit, matrix_root(problem.weight) / unit
-        parts[name] = Cells(problem, columns[name], rows, nodes, first, weight / total)
+        parts[name] = ExperimentCells(problem, columns[name], rows, nodes, first, weight / total)
         first += parts[name].size
     own = list(parts.values())
     complete = [np.where(one.problem.data.observed, one.problem.data.y, 0.0) for one in own]

@@ -1,4 +1,4 @@
 """What is learnt, and whether to trust it: the record of a run, predictions, checks, figures and the report."""
 
-from .loading import load as load
+from .files.loading import load as load
 from .posterior import Posterior as Posterior

@@ -17,6 +17,7 @@ from ..arrays import Array, IntArray
 from ..bias.base import BiasPrior, BiasSampler
 from ..errors import InputError, OrthocalWarning, SimulatorError
 from ..files import whole_file
+from ..files.netcdf import write_netcdf
 from ..findings import Findings
 from ..machine.threads import one_blas_thread
 from ..methods.joint.objective import domain_squares
@@ -26,9 +27,8 @@ from ..problem.simulator.emulator import EmulatorLike
 from ..problem.simulator.simulator import BoundSimulator
 from ..progress import progress_shown
 from .checks.check import findings
-from .data_coverage import distances
-from .files import store
 from .predict.bias_size import size_table
+from .predict.data_coverage import distances
 from .predict.likelihood import few_enough, likelihood_group, require_likelihood
 from .predict.predict import (
     QUANTITIES,
@@ -39,9 +39,10 @@ from .predict.predict import (
     prepared_samplers,
     restored_samplers,
 )
-from .predict.predictive_data import PREDICTIVE, predictive_group
+from .predict.predictive_data import predictive_group
 from .predict.scores import Loo, loo
 from .record import Record
+from .tree import PREDICTIVE, saved_part
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -353,11 +354,11 @@ class Posterior:
         native = scale == "native"
         inputs = None if x_new is None else new_inputs(x_new, self.record.input_names, self.record.labels)
         if inputs is None:
-            some = self.record.kept
-            return prediction_at_data(self.record, some[self._kept(draws, len(some))], self.generator(seed), native)
+            some = self.record.stored_draws
+            return prediction_at_data(self.record, some[self._thinned(draws, len(some))], self.generator(seed), native)
         # one BLAS thread: the last digits must not depend on their number
         with progress_shown(True), one_blas_thread():
-            predicted = self._predictor(inputs, self._kept(draws), self.generator(seed), native)
+            predicted = self._predictor(inputs, self._thinned(draws), self.generator(seed), native)
         for words in self.remarks_at(inputs) if warn else ():
             warnings.warn(words, OrthocalWarning, stacklevel=2)
         return predicted
@@ -449,7 +450,7 @@ class Posterior:
         >>> posterior.to_frame(x_new=[[0.5]], draws=10).columns.tolist()[3:]
         ['model[0]', 'bias[0]', 'mean[0]', 'observation[0]']
         """
-        record, keep = self.record, self._kept(draws)
+        record, keep = self.record, self._thinned(draws)
         chain, draw = np.meshgrid(np.arange(record.chains), keep, indexing="ij")
         columns = {"chain": chain.ravel(), "draw": draw.ravel()}
         theta = record.theta[:, keep].reshape(len(columns["chain"]), -1)
@@ -509,7 +510,7 @@ class Posterior:
         return size_table(self.record, interval, self._bias_squares)
 
     def _bias_squares(self) -> tuple[Array, Array]:
-        keep = self._kept(max(1, CURVE_DRAWS // self.record.chains))
+        keep = self._thinned(max(1, CURVE_DRAWS // self.record.chains))
         with progress_shown(True), one_blas_thread():
             found = self._predictor(self.record.constant("nodes"), keep, self.generator(None), native=False)
         bias, real = (found[name].values for name in ("bias", "mean"))
@@ -538,7 +539,7 @@ class Posterior:
         along = self.record.along_one_input or along_labels(self.record)
         if self._simulator is None or not along or self.record.without_inputs:
             return None
-        keep = self._kept(max(1, CURVE_DRAWS // self.record.chains))
+        keep = self._thinned(max(1, CURVE_DRAWS // self.record.chains))
         try:
             with progress_shown(True), one_blas_thread():
                 curves = domain_curves(self._predictor, keep, self.generator(None))
@@ -567,7 +568,7 @@ class Posterior:
         entropy = self.record.seed if seed is None else seed
         return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(2**31,)))
 
-    def _kept(self, draws: int | None, total: int | None = None) -> IntArray:
+    def _thinned(self, draws: int | None, total: int | None = None) -> IntArray:
         """Numbers of the draws to use, evenly spread over ``total``, or over all."""
         total = self.record.draws if total is None else total
         if draws is not None and (not isinstance(draws, int | np.integer) or draws < 1):
@@ -809,7 +810,7 @@ class Posterior:
         <Posterior of theta: 2 chains x 50 draws>
         """
         _ = self.curves
-        return store.save(self.record.data, path)
+        return write_netcdf(saved_part(self.record.data), path)
 
     def report(self, path: str | Path) -> Path:
         """Write one self-contained HTML page, which opens offline and runs no script.

@@ -31,14 +31,14 @@ from ..problem.prior.constraints import OPAQUE, Constraint
 from ..problem.prior.parameters import KEPT, Support
 from ..problem.problem import Problem
 from ..projection import ProjectionKind
-from .labelled import observed_matrix
-from .run_facts import Notes
+from .run_facts import RunFacts
+from .tree import observed_matrix
 
 FORMAT = "orthocal posterior 2"
 
 
 def attributes(
-    problem: Problem, method: Method, draws: Draws, notes: Notes, seed: str, warmup: int
+    problem: Problem, method: Method, draws: Draws, facts: RunFacts, seed: str, warmup: int
 ) -> dict[str, str | int]:
     """What the tree says about itself."""
     transforms = problem.data.transforms
@@ -57,7 +57,7 @@ def attributes(
         "nodes_drawn": int(draws.nodes_drawn),
         "drawn": str(draws.drawn),
         "samplers": json.dumps([sampler.settings() for sampler in draws.samplers]),
-        "notes": notes.written(),
+        "notes": facts.written(),
         "variables": json.dumps(problem.parameters.variables),
         "constraint": "" if problem.parameters.constraint is None else problem.parameters.constraint.text,
         "flat_x": int(problem.simulator.flat_x),
@@ -157,25 +157,25 @@ class Record:
         return np.stack([self.values("posterior", name) for name in self.variables], axis=-1)
 
     @cached_property
-    def kept(self) -> IntArray:
+    def stored_draws(self) -> IntArray:
         """Numbers of the draws whose model and bias at the data are there: all of them, but of large data."""
         model = self.data["model"].to_dataset()
         return np.asarray(model[KEPT].values, dtype=np.intp) if KEPT in model.coords else np.arange(self.draws)
 
     @property
-    def all_kept(self) -> bool:
+    def all_stored(self) -> bool:
         """Whether model and bias at the data are there for every draw."""
-        return len(self.kept) == self.draws
+        return len(self.stored_draws) == self.draws
 
     def at_data(self, name: str, keep: IntArray | None = None) -> Array:
         """``"model"`` or ``"bias"`` at the data, (c, s, n, q), of all kept draws or of those numbered ``keep``."""
         values = self.values(name, name)
-        return values if keep is None else values[:, np.searchsorted(self.kept, keep)]
+        return values if keep is None else values[:, np.searchsorted(self.stored_draws, keep)]
 
     @property
     def emulator_draws(self) -> int:
         """How many draws of an emulator stood for the simulator."""
-        return self.notes.emulator_draws
+        return self.run_facts.emulator_draws
 
     @property
     def standing(self) -> BoolArray:
@@ -217,9 +217,9 @@ class Record:
         """What the scale of model, bias and noise is called, one name an outcome: ``log y``."""
         return self.transforms.labels(self.outcome_names)
 
-    @property
-    def notes(self) -> Notes:
-        return Notes.read(self.data.attrs["notes"])
+    @cached_property
+    def run_facts(self) -> RunFacts:
+        return RunFacts.read(self.data.attrs["notes"])
 
     @property
     def method(self) -> dict[str, Any]:
@@ -342,7 +342,7 @@ class Record:
     def noise_roots(self, keep: IntArray, x_new: Array) -> Array:
         """R with R R' = Sigma_F at x_new (m, d): (q, q), (m, q, q), or (c, s, 1, q, q) where it was sampled."""
         sampled, own = self.sampled_noise, self.noise_by_point
-        if sampled is None and own is not None and self.notes.noise_smooth:
+        if sampled is None and own is not None and self.run_facts.noise_smooth:
             apart, span = self.labels.apart, self.span
             nearest = np.asarray(cKDTree(apart(self.x, span)).query(apart(x_new, span))[1])
             return np.linalg.cholesky(own[nearest])
@@ -353,9 +353,9 @@ class Record:
     @property
     def noise(self) -> Noise:
         """The noise that the run began with."""
-        source = self.notes.noise_source
+        source = self.run_facts.noise_source
         by_point = self.constant("noise_cov_by_point") if self.has("constant_data", "noise_cov_by_point") else None
-        smooth = self.notes.noise_smooth
+        smooth = self.run_facts.noise_smooth
         cov, observed, rows = self.constant("noise_cov"), ~np.isnan(self.y), self.row_correlation
         return Noise(cov, observed, source, by_point, smooth=smooth, groups=self._noise_groups, rows=rows)
 
@@ -364,15 +364,15 @@ class Record:
         """How the errors of different rows are correlated, where they are."""
         if not self.has("constant_data", "noise_correlation"):
             return None
-        return RowCorrelation(self.constant("noise_correlation"), self.notes.noise_kernel)
+        return RowCorrelation(self.constant("noise_correlation"), self.run_facts.noise_kernel)
 
     def times(self) -> pd.DataFrame:
         """One row a stage and their total: seconds of wall and CPU, seconds waiting for the simulator, its calls."""
-        notes = self.notes
-        rows = {stage: list(spent) for stage, spent in notes.stages.items()}
+        facts = self.run_facts
+        rows = {stage: list(spent) for stage, spent in facts.stages.items()}
         # a file of version 0.1 knows no stages, and no CPU
-        older = [notes.seconds, np.nan, notes.simulator_seconds, notes.simulator_calls]
-        rows["total"] = list(notes.spent) if rows else older
+        older = [facts.seconds, np.nan, facts.simulator_seconds, facts.simulator_calls]
+        rows["total"] = list(facts.spent) if rows else older
         table = pd.DataFrame.from_dict(rows, orient="index", columns=["wall", "cpu", "simulator", "calls"])
         return table.astype({"calls": int}).rename_axis("stage")
 

@@ -17,8 +17,8 @@ from ..problem.simulator.simulator import GradientKind
 
 
 @dataclass(frozen=True)
-class Notes(RunNotes):
-    """The method's own notes, and those of the calibration. What an older file does not have is None.
+class RunFacts(RunNotes):
+    """The method's own facts, and those of the calibration. What an older file does not have is None.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Notes(RunNotes):
         return json.dumps(asdict(self))
 
     @classmethod
-    def read(cls, text: str) -> Notes:
+    def read(cls, text: str) -> RunFacts:
         """From JSON; keys that this version does not know are left out."""
         stored: dict[str, Any] = json.loads(text)
         # version 0.1 wrote a memory only where it had looked for one

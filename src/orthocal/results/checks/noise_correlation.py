@@ -28,7 +28,7 @@ from ...regression.line_correlation import (
     spacing,
 )
 from ..record import Record
-from ..run_facts import Notes
+from ..run_facts import RunFacts
 
 #: at most so many fits with independent errors are told to have others, for each outcome
 FALSE_ALARM = 0.01
@@ -212,9 +212,9 @@ def _factors(
     return tuple(np.maximum(factors, 1.0).tolist())
 
 
-def correlated(record: Record, notes: Notes) -> Iterator[Finding]:
+def correlated(record: Record, facts: RunFacts) -> Iterator[Finding]:
     """What ``check`` says of errors that go together, and of those that were said to."""
-    found = [Correlated(*one) for one in notes.correlated]
+    found = [Correlated(*one) for one in facts.correlated]
     rate = f"of fits with independent errors, at most {FALSE_ALARM:.0%} would look like this"
     for one in found:
         large = [

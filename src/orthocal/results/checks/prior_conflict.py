@@ -22,7 +22,7 @@ from ...findings import Finding
 from ...problem.problem import Problem
 from ...problem.search.best_fit import row_weights
 from ..record import Record
-from ..run_facts import Notes
+from ..run_facts import RunFacts
 
 #: probability that a prior that is right is called a contradiction
 FALSE_ALARM = 0.001
@@ -77,16 +77,16 @@ def _least_squares_var(problem: Problem, theta: Array) -> Array:
     return np.asarray(np.diag(cov) * unit**2 * max(1.0, worse))
 
 
-def in_conflict(notes: Notes) -> list[int]:
+def in_conflict(facts: RunFacts) -> list[int]:
     """The numbers of the parameters whose prior and data contradict each other."""
-    tails = notes.prior_tails or ()
+    tails = facts.prior_tails or ()
     return [j for j, tail in enumerate(tails) if tail < FALSE_ALARM]
 
 
-def conflict(record: Record, notes: Notes) -> Iterator[Finding]:
+def conflict(record: Record, facts: RunFacts) -> Iterator[Finding]:
     """Parameters of which the data say what their prior all but excludes."""
     middle, spread, alone = (record.constant(name) for name in ("prior_median", "prior_spread", "least_squares"))
-    for j in in_conflict(notes):
+    for j in in_conflict(facts):
         name, far = record.parameter_names[j], abs(alone[j] - middle[j]) / spread[j]
         where = f"{name} = {alone[j]:.4g}, {far:.3g} prior sds from the middle of its prior, {middle[j]:.4g}"
         rate = f"of priors that are right, {FALSE_ALARM:.1%} would look like this"

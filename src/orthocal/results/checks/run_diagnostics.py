@@ -7,17 +7,19 @@ from itertools import combinations
 import numpy as np
 
 from ...arrays import Array
+from ...emulators.components import ComponentEmulator
+from ...emulators.error_reduction import runs_to_halve
 from ...errors import OrthocalError
 from ...methods import Draws
 from ...methods.joint.expansion import second_differences
 from ...problem.problem import Problem
 from ...problem.simulator.emulator import RunsEmulator
 from ...projection import ProjectionKind
-from ..run_facts import Notes
-from .emulator_findings import emulator_spread, halving_runs
+from ..run_facts import RunFacts
+from .identifiability import named_directions
 from .noise_correlation import correlated_errors
-from .open_directions import named_directions
 from .prior_conflict import prior_tails
+from .simulator_findings import emulator_share
 
 # What the simulator's curvature, beside a large bias, does to the posterior of theta.
 #
@@ -86,17 +88,19 @@ def _product(problem: Problem, bias: Array, steps: Array) -> Array:
     return product
 
 
+#: the emulator's share of a parameter's variance from which on the runs that would halve it are counted, and most runs
+COUNTED_SHARE, MOST_RUNS = 0.05, 100
 #: draws that tell the size of an emulator's error
 ERROR_DRAWS = 50
 
 
-def noted(problem: Problem, drawn: Draws) -> Notes:
+def run_facts(problem: Problem, drawn: Draws) -> RunFacts:
     """Facts for ``check`` that cost calls of the simulator, or belong to the problem."""
     weakest, emulator = None, problem.simulator.emulator
     if drawn.projection is not ProjectionKind.NONE:
         finite = drawn.projection is ProjectionKind.FINITE
         weakest = (problem.sensitivity_at_data if finite else problem.directions).weakest
-    return Notes(
+    return RunFacts(
         **vars(drawn.notes),
         quadrature_error=problem.quadrature_error if drawn.nodes_drawn else None,
         gradient_error=problem.gradient_error,
@@ -109,8 +113,8 @@ def noted(problem: Problem, drawn: Draws) -> Notes:
         outside_runs=_share_outside(problem, drawn.theta),
         emulator_sd=_emulator_sd(problem, drawn.theta),
         emulator_counted=problem.emulator_error,
-        emulator_spread=emulator_spread(problem, drawn),
-        runs_to_halve=halving_runs(problem, drawn),
+        emulator_spread=_emulator_spread(problem, drawn),
+        runs_to_halve=_halving_runs(problem, drawn),
         on_bound=tuple(problem.parameters.on_bound(problem.theta_tilde)),
         misfit=_misfit(problem, drawn),
         prior_tails=prior_tails(problem),
@@ -204,3 +208,22 @@ def _emulator_sd(problem: Problem, theta: Array) -> float | None:
     x, noise_var = problem.data.x, np.diag(problem.noise.cov)
     shares = [problem.simulator.slope(x, one) ** 2 * emulator.variance(x, one) / noise_var for one in some]
     return float(np.sqrt(np.mean(shares)))
+
+
+def _emulator_spread(problem: Problem, drawn: Draws) -> tuple[float, ...] | None:
+    """What the spread of the emulator's draws was multiplied by, where it says so."""
+    found = getattr(problem.simulator.emulator, "draw_spread", None) if drawn.notes.emulator_draws else None
+    return None if found is None else tuple(float(one) for one in found)
+
+
+def _halving_runs(problem: Problem, drawn: Draws) -> int | None:
+    """How many runs would halve the emulator's part, 0 for very many; None where it is small, or not known."""
+    emulator, theta = problem.simulator.emulator, drawn.theta.reshape(-1, drawn.theta.shape[-1])
+    gaussian = isinstance(emulator, ComponentEmulator) and emulator.name == "gp"
+    if drawn.emulator_number is None or not isinstance(emulator, ComponentEmulator) or not gaussian:
+        return None
+    if not np.max(emulator_share(theta, drawn.emulator_number.ravel())) > COUNTED_SHARE:
+        return None
+    data = problem.unmerged.data
+    found = runs_to_halve(emulator, data.x, data.observed, problem.noise.cov, data.transforms, theta, MOST_RUNS)
+    return found or 0

@@ -15,7 +15,7 @@ from ...pages.style import BIAS, MODEL, SECOND, SHADE, TOTAL, text
 from ...projection import ProjectionKind
 from ..predict.predict import MOST_COMBINATIONS, along_labels, central_band
 from ..record import Record
-from .parts import (
+from .axes import (
     distance_words,
     dots,
     fitted,

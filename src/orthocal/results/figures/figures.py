@@ -8,10 +8,10 @@ from matplotlib.figure import Figure
 
 from ...pages.panels import Drawing
 from ..record import Record
+from .axes import chosen_input, chosen_outcomes, shown_rows
 from .curves import curves_bias, curves_fit, has_label_curves, label_bias, label_fit
 from .outputs import outputs_bias, outputs_fit
 from .parameters import posterior_panels
-from .parts import chosen_input, chosen_outcomes, shown_rows
 from .points import points_bias, points_fit, points_fit_along
 from .residuals import predictive_panels, residual_panels
 

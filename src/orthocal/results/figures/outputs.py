@@ -10,7 +10,7 @@ from ...pages.panels import Drawing, one_panel
 from ...pages.style import BIAS, DATA, GRID, MODEL, SHADE, TOTAL, shortened
 from ..predict.outputs import OutputBands, output_bands
 from ..record import Record
-from .parts import MOST_OUTPUTS, rms
+from .axes import MOST_OUTPUTS, rms
 
 #: with a wider range, in noise sds, the axis is stretched around zero
 WIDE_RANGE = 40.0

@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...pages.panels import Drawing, Panel, ShownFigure, columns_of
 from ...pages.style import CHAINS, MODEL, MOST_PANELS, PRIOR, SHADE, STYLE, TOTAL
 from ..record import Record
-from .parts import with_unit
+from .axes import with_unit
 
 #: a prior more than so many times as wide as the posterior is wider, and far wider
 WIDER, FAR_WIDER = 2.0, 20.0

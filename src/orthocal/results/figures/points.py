@@ -13,7 +13,7 @@ from ...pages.style import BIAS, GUIDE, MODEL, TOTAL
 from ...pages.svg import with_tips
 from ..predict.predict import central_band
 from ..record import Record
-from .parts import (
+from .axes import (
     distance_words,
     dots,
     is_log,

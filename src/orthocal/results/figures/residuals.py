@@ -13,7 +13,7 @@ from ...pages.panels import Drawing, Panel, columns_of, one_panel
 from ...pages.style import DATA, GRID, GUIDE, SHADE, TOTAL, shortened
 from ..predict.predictive_data import levels_of, replicated
 from ..record import Record
-from .parts import (
+from .axes import (
     MOST_OUTPUTS,
     NORMAL_95,
     dots,

@@ -1,1 +1,1 @@
-"""Results on disk, and files of older versions."""
+"""Files of results, also those of older versions, become posteriors."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 
-from ...advice import NODES
 from ...arrays import Array
-from ...bias.large_gp import MOVE_LIMITS
 from ...errors import InputError
-from ...findings import Finding, Level
 from ..record import Record
-from ..run_facts import Notes
 
 
 def size_table(
@@ -43,19 +39,3 @@ def size_table(
     table = pd.DataFrame(rows, index=pd.Index(record.scale_names, name="outcome"))
     # a number has no variation either
     return table.drop(columns=["share", "share_lower", "share_upper"]) if record.without_inputs else table
-
-
-def bias_integrals(record: Record, notes: Notes) -> Iterator[Finding]:
-    """Where the bias was integrated at other nodes than the domain's: how well."""
-    if notes.bias_nodes is None:
-        return
-    if notes.bias_nodes == 0:
-        yield Finding(
-            "fine", "quadrature", "integrals of the bias are exact, cell by cell between the cuts of its trees"
-        )
-    elif notes.bias_nodes_moved is not None:
-        moved = notes.bias_nodes_moved
-        message = f"integrals of the bias with {notes.bias_nodes} nodes: half of them would move theta by {moved:.2g}"
-        level: Level = "fine" if moved <= MOVE_LIMITS[0] else "note" if moved <= MOVE_LIMITS[1] else "problem"
-        advice = "" if level == "fine" else "take more " + NODES
-        yield Finding(level, "quadrature", f"{message} posterior sds", advice)

@@ -23,7 +23,7 @@ def has_likelihood(record: Record) -> bool:
     """Whether the draws come from one joint distribution of theta and the bias."""
     family = KINDS.get(str(record.method.get("kind")))
     joint = family is None or family.joint_density
-    return joint and record.all_kept and record.transforms.has_density(record.native_y)
+    return joint and record.all_stored and record.transforms.has_density(record.native_y)
 
 
 def few_enough(record: Record) -> bool:
@@ -33,10 +33,10 @@ def few_enough(record: Record) -> bool:
 
 def require_likelihood(record: Record) -> None:
     require_density(record.transforms, record.native_y)
-    if not record.all_kept:
+    if not record.all_stored:
         raise InputError(
-            f"model and bias at the {len(record.x)} data points were kept of {len(record.kept)} of {record.draws} "
-            "draws a chain: leave-one-out needs all of them, calibrate with a larger keep_mb, or take "
+            f"model and bias at the {len(record.x)} data points were kept of {len(record.stored_draws)} of "
+            f"{record.draws} draws a chain: leave-one-out needs all of them, calibrate with a larger keep_mb, or take "
             "oc.compare(..., folds=10)"
         )
     if not has_likelihood(record):

@@ -6,22 +6,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm
 
-from ...advice import NOISE_COV
 from ...arrays import Array
-from ...findings import Finding, Level
 from ...pages.tables import with_error
-from ...problem.noise.noise import NoiseSource
 from ..record import Record
 from .predict import central_band
 
-#: replicates behind an estimated noise that are few, and too few: its sds are uncertain by 25 and by 40 per cent
-FEW_REPLICATES = 9, 4
-#: probability that an output is called missed where none is
-MISSED_ALARM = 0.05
-#: outputs that a sentence names
-MOST_NAMED = 5
 WEIGHTS = {
     "noise-precision": "Each output counts in units of its noise: one that is measured more precisely counts more.",
     "identity": "The squared differences are added as they are: an output with larger numbers counts more.",
@@ -72,46 +62,3 @@ def output_rows(record: Record) -> Iterator[dict[str, str]]:
                 for what, own in columns.items()
             },
         }
-
-
-def output_findings(record: Record) -> Iterator[Finding]:
-    """What is to be known about the biases, and about how they can be told from the noise."""
-    seen = (~np.isnan(record.y)).sum(axis=0)
-    yield from _told_apart(record, seen)
-    yield from _sizes(record)
-    spare = int((seen > 0).sum()) - len(record.parameter_names)
-    if spare <= 0:
-        message = f"there are as many parameters as observed outputs ({len(record.parameter_names)})"
-        advice = "whatever the simulator misses, some theta explains: of the bias the data say nothing"
-        yield Finding("note", "bias", message, advice)
-
-
-def _told_apart(record: Record, seen: Array) -> Iterator[Finding]:
-    if record.notes.noise_source is NoiseSource.ESTIMATED:
-        least = int(seen.min())
-        message = (
-            f"it was estimated from as few as {least} observations of an output, to {50 / (least / 2) ** 0.5:.0f} %"
-        )
-        if least <= FEW_REPLICATES[0]:
-            level: Level = "problem" if least <= FEW_REPLICATES[1] else "note"
-            yield Finding(level, "noise", message, "intervals are too narrow: give " + NOISE_COV + ", or more rows")
-    single = int((seen == 1).sum())
-    if single:
-        message = f"{single} outputs have one observation, which cannot tell noise from bias: the noise that was given"
-        yield Finding("note", "noise", f"{message} decides what counts as bias")
-
-
-def _sizes(record: Record) -> Iterator[Finding]:
-    bands = output_bands(record)
-    sds = bands.bias / bands.noise_sd
-    size = float(np.sqrt(np.mean(sds[0] ** 2)))
-    yield Finding("fine", "bias", f"over all outputs it is {size:.2g} noise standard deviations (rms)")
-    # where none is missed, one of q is called so in at most 5 % of the data sets
-    spread = record.at_data("bias")[:, :, 0].std(axis=(0, 1)) / bands.noise_sd
-    missed = np.flatnonzero(np.abs(sds[0]) > norm.isf(0.5 * MISSED_ALARM / record.q) * spread)
-    if len(missed):
-        order = missed[np.argsort(-np.abs(sds[0, missed]))]
-        named = ", ".join(f"{record.outcome_names[k]} ({sds[0, k]:+.1f} noise sds)" for k in order[:MOST_NAMED])
-        more = f" and {len(order) - MOST_NAMED} more" if len(order) > MOST_NAMED else ""
-        message = f"the simulator at its best misses {len(order)} of {record.q} outputs: {named}{more}"
-        yield Finding("note", "bias", message)

@@ -33,8 +33,8 @@ from ...projection import (
     functional_continuation,
     regressed_continuation,
 )
-from ..data_coverage import distances
 from ..record import Record
+from .data_coverage import distances
 
 # The simulator of every draw, where draws of an emulator stood for it: made again from the emulator and their seed.
 
@@ -79,24 +79,24 @@ class DrawnEmulator(NamedTuple):
 
     def _away(self, x: Array, n: int) -> float:
         """How far its model at the last n points of x is from that of the run, in noise sds."""
-        first = self.record.kept[:1]
+        first = self.record.stored_draws[:1]
         away = self._of_rows(x, first)[0, len(x) - n :] - self.record.at_data("model", first)[0, 0]
         return float(np.abs(away @ self.record.constant("whitener").T).max(initial=0.0))
 
 
 def drawn_emulator(record: Record, simulator: BoundSimulator) -> DrawnEmulator:
     """The same draws of the emulator as in the run, or an error if it is not the emulator that it was."""
-    emulator, notes = emulator_with_draws(simulator.emulator), record.notes
+    emulator, facts = emulator_with_draws(simulator.emulator), record.run_facts
     if emulator is None:
         raise InputError(
-            f"{notes.emulator_draws} draws of an emulator stood for the simulator in this posterior: to predict at new "
+            f"{facts.emulator_draws} draws of an emulator stood for the simulator in this posterior: to predict at new "
             "points, load it with that emulator, oc.load(path, simulator=emulator)"
         )
     flat_x, transforms = simulator.flat_x, record.transforms
     bound = partial(BoundSimulator, support=record.support, q=record.q, flat_x=flat_x, transforms=transforms)
     numbers = record.values("projection", "emulator_number").ravel().astype(np.intp)
-    stretch = notes.emulator_stretch
-    made, tilde = emulator.draws(notes.emulator_draws, notes.emulator_seed), record.constant("theta_tilde")
+    stretch = facts.emulator_stretch
+    made, tilde = emulator.draws(facts.emulator_draws, facts.emulator_seed), record.constant("theta_tilde")
     draws = stretched_draws(emulator, made, stretch, tilde)
     found = DrawnEmulator(record, simulator, EmulatorDraws(draws, numbers, bound, stretch))
     found.require_same()

@@ -9,11 +9,9 @@ import numpy as np
 import xarray as xr
 
 from ...arrays import Array, IntArray
-from ..labelled import outcome_variables
 from ..record import Record
+from ..tree import outcome_variables
 
-#: the group's name in ArviZ's schema
-PREDICTIVE = "posterior_predictive"
 #: more numbers than this are not drawn: of large data, these are observations of some of the draws
 MOST = 4_000_000
 
@@ -36,9 +34,9 @@ def predictive_group(record: Record) -> xr.Dataset:
 def _numbers(record: Record) -> IntArray:
     """Of the draws that are taken, evenly spread over those whose model and bias are there."""
     most = max(1, MOST // (record.chains * record.native_y.size))
-    if len(record.kept) <= most:
-        return record.kept
-    return record.kept[np.linspace(0, len(record.kept) - 1, most).round().astype(np.intp)]
+    if len(record.stored_draws) <= most:
+        return record.stored_draws
+    return record.stored_draws[np.linspace(0, len(record.stored_draws) - 1, most).round().astype(np.intp)]
 
 
 def _observations(record: Record, keep: IntArray) -> Array:
@@ -63,9 +61,9 @@ REPLICATES = 400
 def replicated(record: Record, rows: IntArray) -> Array:
     """y_rep at some rows, (r, m, q), on the outcomes' own scale; always the same for a result."""
     rng = np.random.default_rng(np.random.SeedSequence(record.seed, spawn_key=(2**31 + 3,)))
-    each = max(1, REPLICATES // record.chains)
-    some = np.unique(np.linspace(0, len(record.kept) - 1, min(each, len(record.kept))).round().astype(np.intp))
-    keep = record.kept[some]
+    each, stored = max(1, REPLICATES // record.chains), record.stored_draws
+    some = np.unique(np.linspace(0, len(stored) - 1, min(each, len(stored))).round().astype(np.intp))
+    keep = stored[some]
     model, bias = (record.at_data(name)[:, some][:, :, rows] for name in ("model", "bias"))
     normal = _normal(record, rng, (*model.shape[:2], len(record.x), record.q))[:, :, rows]
     noise = np.einsum("...ij,...j->...i", _roots(record, keep, rows), normal)

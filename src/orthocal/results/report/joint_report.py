@@ -10,14 +10,15 @@ from ...findings import Findings
 from ...pages.page import Picture, picture, rendered
 from ..figures.parameters import pairs_panels, posterior_panels, trace_panels
 from ..record import Record
-from .parts import POSTERIOR, pairs_words, parameter_grid, size_grid, trace_words
-from .report import fit_pictures, settings_of, size_rows
+from .captions import POSTERIOR, pairs_words, trace_words
+from .report import fit_pictures, settings_of
+from .tables import parameter_grid, size_grid, size_rows
 
 #: with more parameters the pairs are too small to read
 MOST_PAIRS = 8
 
 
-def write_together_report(record: Record, own: Mapping[str, Record], found: Findings, path: str | Path) -> Path:
+def write_joint_report(record: Record, own: Mapping[str, Record], found: Findings, path: str | Path) -> Path:
     """Write the report of all experiments and of each, whole or not at all."""
     return whole_text(path, _render(record, own, found))
 

@@ -15,24 +15,13 @@ from ...pages.page import Picture, picture, rendered
 from ...pages.tables import Grid, counted
 from ..checks.check import findings
 from ..figures import figures as plots
+from ..figures.axes import shown_outcomes
 from ..figures.curves import has_label_curves
 from ..figures.parameters import pairs_panels, posterior_panels, rank_panels, trace_panels
-from ..figures.parts import shown_outcomes
-from ..predict.bias_size import size_table
 from ..predict.outputs import WEIGHTS
 from ..record import Record
-from .parts import (
-    POSTERIOR,
-    RESIDUALS,
-    bias_words,
-    fit_words,
-    output_grid,
-    pairs_words,
-    parameter_grid,
-    predictive_words,
-    size_grid,
-    trace_words,
-)
+from .captions import POSTERIOR, RESIDUALS, bias_words, fit_words, pairs_words, predictive_words, trace_words
+from .tables import output_grid, parameter_grid, size_grid, size_rows
 
 #: with more outcomes their correlations are not listed
 MOST_CORRELATIONS = 6
@@ -82,23 +71,6 @@ def _tables(record: Record) -> Iterator[Grid]:
         yield size_grid(sizes)
 
 
-def size_rows(record: Record) -> Iterator[list[str]]:
-    """How large the bias is, where the record knows it."""
-    if record.without_inputs or not record.has("bias", "bias_square"):
-        return
-    units = dict(zip(record.scale_names, map(record.units.get, record.outcome_names), strict=True))
-    for name, row in size_table(record, 0.95).iterrows():
-        unit = units[str(name)] if str(name) in record.outcome_names else None
-        shown = str(name) if unit is None else f"{name} [{unit}]"
-        yield [
-            shown,
-            *(
-                f"{row[part]:.3g} ({row[f'{part}_lower']:.3g} to {row[f'{part}_upper']:.3g})"
-                for part in ("rms", "noise_sds", "share")
-            ),
-        ]
-
-
 def _pictures(record: Record) -> Iterator[Picture]:
     yield from fit_pictures(record)
     yield picture("Posterior", POSTERIOR, posterior_panels(record))
@@ -144,25 +116,25 @@ def _meaning(record: Record) -> str:
         measured += f" on the scale of {' and '.join(record.scale_names)}"
     return (
         "The parameters are those at which the simulator comes closest to the real process: they minimise "
-        f"{measured}, averaged over {record.notes.domain}.{weighted} What is left is the bias."
+        f"{measured}, averaged over {record.run_facts.domain}.{weighted} What is left is the bias."
     )
 
 
 def settings_of(record: Record) -> Iterator[tuple[str, str]]:
-    notes = record.notes
+    facts = record.run_facts
     points, inputs = record.x.shape
     sizes = ((points, "point"), (inputs, "input"), (record.q, "outcome"))
     without = f"{counted(record.q, 'output')} without inputs, {counted(points, 'row')}"
     yield "data", without if record.without_inputs else ", ".join(counted(*one) for one in sizes)
-    yield "domain", notes.domain
+    yield "domain", facts.domain
     if record.transforms:
         yield "scale of the outcomes", ", ".join(record.scale_names)
-    yield "noise", _noise_in_words(record, notes.noise_source)
+    yield "noise", _noise_in_words(record, facts.noise_source)
     if record.has("constant_data", "x_err"):
         yield "errors of x", f"typical standard deviation {_number(_typical(record.constant('x_err')).tolist())}"
     for name, value in _flat(record.method):
         yield f"method: {name}", str(value)
-    for k, fitted in enumerate(notes.bias):
+    for k, fitted in enumerate(facts.bias):
         for name, value in fitted.items():
             yield f"bias of {record.outcome_names[k]}: {name.replace('_', ' ')}", _number(value)
     for k, (minimum, loss) in enumerate(zip(record.constant("minima"), record.constant("minima_loss"), strict=True)):
@@ -172,10 +144,10 @@ def settings_of(record: Record) -> Iterator[tuple[str, str]]:
         yield "changed by the command", str(change)
     yield "chains, draws, warm-up", f"{record.chains} x {record.draws}, {record.warmup}"
     yield "seed", str(record.seed)
-    yield "gradient", notes.gradient_kind
+    yield "gradient", facts.gradient_kind
     yield (
         "simulator calls",
-        f"{notes.simulator_calls} in {notes.simulator_seconds:.3g} s of {notes.seconds:.3g} s",
+        f"{facts.simulator_calls} in {facts.simulator_seconds:.3g} s of {facts.seconds:.3g} s",
     )
     for stage, row in record.times().iterrows():
         cpu = "" if np.isnan(row["cpu"]) else f", {row['cpu']:.3g} s of CPU"

@@ -1,64 +1,13 @@
-"""The tables of a report."""
+"""What stands above the pictures of a report: what they show, and how to read them."""
 
 from __future__ import annotations
 
-from ...pages.tables import Grid, summary_rows
 from ...projection import ProjectionKind
-from ..data_coverage import DomainCoverage
+from ..figures.axes import MOST_POINTS
 from ..figures.curves import has_label_curves
 from ..figures.parameters import traced
-from ..figures.parts import MOST_POINTS
-from ..predict.outputs import output_rows
+from ..predict.data_coverage import DomainCoverage
 from ..record import Record
-
-_SIZES = (
-    "Root mean square over the domain, in the unit of the outcome (of its transform where it has one) and in standard "
-    "deviations of the noise, and its mean square as a share of the variance of the real process; in brackets 95 % "
-    "intervals. A bias far below one standard deviation of the noise cannot be told from none."
-)
-_OUTPUTS = (
-    "What was observed, ± one standard deviation of its noise; the simulator, its bias in the output's unit and in "
-    "standard deviations of the noise, and both together, each ± one standard deviation of the posterior."
-)
-
-
-def parameter_grid(record: Record) -> Grid:
-    """One row a parameter."""
-    rows = [
-        [
-            _with_unit(record, row["name"]),
-            row["mean"],
-            row["sd"],
-            f"{row['lower']} to {row['upper']}",
-            row["ess"],
-            row["rhat"],
-        ]
-        for row in summary_rows(record.summary())
-    ]
-    header = ["parameter", "mean", "sd", "95 % interval", "effective draws", "R-hat"]
-    return Grid("Parameters", "The posterior of each parameter.", header, rows, 1)
-
-
-def output_grid(record: Record) -> Grid:
-    """One row an output without inputs."""
-    rows = [
-        [_with_unit(record, row["name"]), *(row[part] for part in ("observed", "model", "bias", "noise_sds", "total"))]
-        for row in output_rows(record)
-    ]
-    header = ["output", "observed", "simulator", "bias", "bias, noise sds", "simulator + bias"]
-    return Grid("Outputs", _OUTPUTS, header, rows, 1)
-
-
-def size_grid(rows: list[list[str]]) -> Grid:
-    """One row an outcome."""
-    return Grid("Size of the bias", _SIZES, ["outcome", "size", "noise sds", "share"], rows, 1)
-
-
-def _with_unit(record: Record, name: str) -> str:
-    return f"{name} [{record.units[name]}]" if name in record.units else name
-
-
-# What stands above the pictures of a report: what they show, and how to read them.
 
 POSTERIOR = (
     "The parameters given the data, beside what the prior said; at the best fit the simulator alone comes closest "

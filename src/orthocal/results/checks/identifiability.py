@@ -1,12 +1,18 @@
-"""Combinations of the parameters that the simulator does not answer to, in words."""
+"""Whether theta can be told from the bias, and combinations of parameters that the simulator does not answer to."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from ...arrays import Array
 from ...findings import Finding
+from ...methods.base import KINDS
+from ...problem.common_findings import told_apart
 from ...projection import Sensitivity
+from ..record import Record
+from ..run_facts import RunFacts
 
 #: parts of a direction that are rounding
 NO_PART = 1e-2
@@ -14,6 +20,21 @@ NO_PART = 1e-2
 ROUNDING = 1e-4
 #: a parameter with less of the largest part of a direction is not one to name the direction by
 CLEAR = 0.1
+
+
+def sensitivity(record: Record, facts: RunFacts) -> Iterator[Finding]:
+    weakest = facts.weakest_sensitivity
+    if weakest is None:
+        family = KINDS.get(record.method["kind"])
+        if family is not None and not family.tells_apart:
+            message = "theta and the bias cannot be told apart: nothing keeps the bias from doing theta's work"
+            advice = "take theta from a projected method, or from OGP or PCAL"
+            yield Finding("note", "identifiability", message, advice)
+        return
+    if facts.open_directions[0]:
+        yield open_finding(*facts.open_directions)
+        return
+    yield told_apart(weakest)
 
 
 def open_finding(free: tuple[str, ...], told: tuple[str, ...]) -> Finding:

@@ -13,7 +13,7 @@ from ...errors import InputError
 from ...pages.style import DATA, GUIDE, MOST_PANELS, SHADE, shortened
 from ...pages.svg import with_tips
 from ...regression.gaussian_process import sample_of_points
-from ..data_coverage import DomainCoverage
+from ..predict.data_coverage import DomainCoverage
 from ..record import Record
 
 #: more field data than this are shown by a sample: they would hide each other, and make a page that no browser opens

@@ -1,9 +1,13 @@
-"""Draws with their labels: a ``DataTree`` in ArviZ's schema."""
+"""The tree of a result: draws with their labels, a ``DataTree`` in ArviZ's schema.
+
+``record.py`` has the same tree as types.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -17,6 +21,15 @@ from ..problem.problem import Problem
 
 #: quantiles of each prior that are kept for plots, and draws of it
 PRIOR_POINTS, PRIOR_DRAWS = 1000, 2000
+#: the group of the tree that holds those of the experiments
+GROUP = "experiments"
+#: what is known of the parameters before
+OF_PARAMETERS = (
+    *(f"prior_{name}" for name in ("lower", "upper", "median", "spread", "quantiles")),
+    *("theta_tilde", "minima", "minima_loss", "least_squares"),
+)
+#: ArviZ's name of the group that is drawn anew when it is looked at
+PREDICTIVE = "posterior_predictive"
 #: what is stored beside the parameters -> its group; `posterior` has only what is sampled, for ArviZ
 PLACES = {
     "model": "model",
@@ -33,7 +46,7 @@ PLACES = {
 }
 
 
-def labelled(problem: Problem, draws: Draws, attributes: Mapping[str, str | int]) -> xr.DataTree:
+def result_tree(problem: Problem, draws: Draws, attributes: Mapping[str, str | int]) -> xr.DataTree:
     """The tree of a result."""
     data, rng = problem.data, prior_generator(attributes["seed"])
     index = {"chain": np.arange(draws.theta.shape[0]), "draw": np.arange(draws.theta.shape[1])}
@@ -237,3 +250,95 @@ def _constant_data(problem: Problem, draws: Draws) -> xr.Dataset:
     if draws.emulator_shift is not None and draws.emulator_shift.shape[1] == parameters.p:
         constant["emulator_shift"] = (("emulator_draw", "parameter"), draws.emulator_shift)
     return constant
+
+
+# The tree of several experiments, with that of each in it.
+
+
+def joint_tree(
+    together: Problem,
+    theta: Array,
+    hyper: Mapping[str, Array],
+    hyper_priors: Mapping[str, Parameters],
+    priors: Mapping[str, xr.Dataset],
+    stats: Mapping[str, Array],
+    attributes: Mapping[str, str | int],
+    own: Mapping[str, xr.DataTree],
+) -> xr.DataTree:
+    """The tree of all experiments: ``theta`` (c, s, P), and mu and tau of pools, (c, s) each, with their priors.
+
+    ``priors`` are the groups ``prior`` and ``log_prior``.
+    """
+    names = (*together.parameters.names, *hyper)
+    values = np.concatenate([theta, *(one[:, :, None] for one in hyper.values())], axis=2)
+    index = {"chain": np.arange(theta.shape[0]), "draw": np.arange(theta.shape[1])}
+    posterior = xr.Dataset(
+        {
+            variable_name(name): (("chain", "draw"), values[:, :, j], {"long_name": name})
+            for j, name in enumerate(names)
+        },
+        coords=index,
+    )
+    every = [together.parameters, *hyper_priors.values()]
+    groups = {
+        "posterior": posterior,
+        "sample_stats": xr.Dataset({name: (("chain", "draw"), one) for name, one in stats.items()}, coords=index),
+        "observed_data": xr.Dataset(),
+        "constant_data": _joint_constants(together, every).assign_coords(parameter=list(names)),
+        **priors,
+        "bias_state": xr.Dataset(),
+    }
+    return with_experiments(xr.DataTree.from_dict(groups), attributes, [variable_name(name) for name in names], own)
+
+
+def with_experiments(
+    tree: xr.DataTree, attributes: Mapping[Any, Any], variables: list[str], own: Mapping[str, xr.DataTree]
+) -> xr.DataTree:
+    """The tree with those of the experiments in it."""
+    for name, one in own.items():
+        tree[f"{GROUP}/{name}"] = one
+    tree.attrs = {**attributes, "variables": json.dumps(variables), "experiments": json.dumps(list(own))}
+    return tree
+
+
+def tree_of(tree: xr.DataTree, name: str) -> xr.DataTree:
+    """That of one experiment."""
+    own = tree[f"{GROUP}/{name}"]
+    assert isinstance(own, xr.DataTree)
+    return own
+
+
+def _joint_constants(together: Problem, every: list[Parameters]) -> xr.Dataset:
+    """What is known of the parameters before; of mu and tau, that of their priors."""
+    centre = np.concatenate([one.median for one in every[1:]]) if every[1:] else np.empty(0)
+
+    def whole(theta: Array) -> Array:
+        return np.append(theta, centre)
+
+    parts = {
+        f"prior_{name}": (("parameter",), np.concatenate([getattr(one, name) for one in every]))
+        for name in ("lower", "upper", "median", "spread")
+    }
+    quantiles = np.concatenate([prior_quantiles(one) for one in every], axis=1)
+    return xr.Dataset(
+        {
+            **parts,
+            "prior_quantiles": (("quantile", "parameter"), quantiles),
+            "theta_tilde": (("parameter",), whole(together.theta_tilde)),
+            "minima": (("minimum", "parameter"), np.stack([whole(one.theta) for one in together.minima])),
+            "minima_loss": (("minimum",), np.array([one.loss for one in together.minima])),
+            "least_squares": (("parameter",), whole(together.loss_minima[0].theta)),
+        }
+    )
+
+
+def saved_part(data: xr.DataTree) -> xr.DataTree:
+    """The tree without what a file does not hold."""
+    if not any(node.name == PREDICTIVE for node in data.subtree):
+        return data
+    kept = {node.path: node.to_dataset(inherit=False) for node in data.subtree if node.name != PREDICTIVE}
+    if "experiments" in data.attrs:
+        # of all experiments together: each has its own
+        kept.pop("/log_likelihood", None)
+        kept["/observed_data"] = xr.Dataset()
+    return xr.DataTree.from_dict(kept)

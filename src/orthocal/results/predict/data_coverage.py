@@ -15,11 +15,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.special import gammaln
 
-from ..advice import Advice
-from ..arrays import Array, BoolArray, unique_rows
-from ..findings import Finding
-from .record import Record
-from .run_facts import Notes
+from ...arrays import Array, BoolArray, unique_rows
+from ..record import Record
 
 #: a hole is wider than so many typical gaps of evenly spaced data, and as many more where they are scattered at random
 END_GAPS, INNER_GAPS = (2.0, 2.5), (3.0, 4.0)
@@ -31,8 +28,8 @@ SAME_VALUE, SAME_CELL = 0.01, 0.05
 CONSTANT_REACH = 0.1
 #: with fewer values along an input, its gaps are levels that were chosen
 FEWEST_VALUES = 6
-#: a part of the domain that is no hole of its own, a part without data that is worth a note, and a problem
-SMALL_SHARE, NOTE_SHARE, PROBLEM_SHARE = 0.05, 0.1, 0.2
+#: a part of the domain that is no hole of its own
+SMALL_SHARE = 0.05
 #: a bias that is no Gaussian process: the share of the data's width that stands for its length-scale, as in KO's prior
 USUAL_LENGTH = 0.3
 
@@ -120,7 +117,7 @@ class Coverage:
         return found
 
 
-class Found(NamedTuple):
+class Hole(NamedTuple):
     """A hole along one input: between which values, and its share of the domain; of which labels, where some have any.
 
     ``labels`` (l,) are the numbers that these have in x.
@@ -134,7 +131,7 @@ class Found(NamedTuple):
     words: str = ""
 
 
-class Part(NamedTuple):
+class LabelCombination(NamedTuple):
     """The domain of one combination of labels: its nodes (m,), its labels, what they are called, and its data."""
 
     nodes: BoolArray
@@ -156,11 +153,11 @@ class DomainCoverage:
         self.data = Coverage(record.x[:, self._numeric], self.upper - self.lower)
 
     @cached_property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[LabelCombination]:
         """Of each combination of labels; the whole domain where no input has any."""
         labels, x = self._record.labels, self._record.x
         if not labels:
-            return [Part(np.ones(len(self._nodes), dtype=bool), (), "", self.data)]
+            return [LabelCombination(np.ones(len(self._nodes), dtype=bool), (), "", self.data)]
         found, columns = [], list(labels.columns)
         combinations, (place,) = unique_rows(self._nodes[:, columns])
         for k, values in enumerate(combinations):
@@ -169,22 +166,22 @@ class DomainCoverage:
             words = ", ".join(f"{one.name} {one.text(value)}" for one, value in each)
             width = self.upper - self.lower
             data = Coverage(x[own][:, self._numeric], width, len(combinations)) if own.any() else None
-            found.append(Part(place == k, tuple(values.tolist()), words, data))
+            found.append(LabelCombination(place == k, tuple(values.tolist()), words, data))
         return found
 
     @cached_property
-    def holes(self) -> list[Found]:
+    def holes(self) -> list[Hole]:
         """The holes along the inputs."""
         return [hole for part in self.parts if part.data is not None for hole in self._holes(part, part.data)]
 
-    def _holes(self, part: Part, data: Coverage) -> Iterator[Found]:
+    def _holes(self, part: LabelCombination, data: Coverage) -> Iterator[Hole]:
         whole = float(self._weights[part.nodes].sum())
         for j, (name, spacing) in enumerate(zip(self.names, data.spacings, strict=True)):
             for low, high in spacing.holes(float(self.lower[j]), float(self.upper[j])):
                 column = self._nodes[:, self._numeric[j]]
                 share = float(self._weights[part.nodes & (column >= low) & (column <= high)].sum())
                 if share >= SMALL_SHARE * whole:
-                    yield Found(name, low, high, share, part.labels, part.words)
+                    yield Hole(name, low, high, share, part.labels, part.words)
 
     @cached_property
     def unseen(self) -> list[tuple[str, float]]:
@@ -208,42 +205,6 @@ class DomainCoverage:
             own = next(part.nodes for part in self.parts if part.labels == hole.labels)
             inside |= own & (column >= hole.lower) & (column <= hole.upper)
         return float(self._weights[inside].sum())
-
-
-def domain_findings(record: Record, notes: Notes) -> Iterator[Finding]:
-    """What is to be said about the domain: whether it was given, and which part of it has no data."""
-    if record.without_inputs:
-        return
-    if not notes.domain_given:
-        message = f"none was given, the smallest box around the data was taken: {notes.domain}"
-        yield Finding("note", "domain", message, "theta is defined by the domain: better give it")
-    covered = DomainCoverage(record)
-    share = covered.empty()
-    if share >= NOTE_SHARE:
-        where = [f"{words} ({own:.0%})" for words, own in covered.unseen]
-        where += [
-            f"{hole.name} from {hole.lower:.4g} to {hole.upper:.4g}{f' with {hole.words}' if hole.words else ''} "
-            f"({hole.share:.0%})"
-            for hole in covered.holes
-        ]
-        places = f": {', '.join(where)}" if where else ", in the corners between the data"
-        box = Advice("oc.Box(lower, upper) or oc.Points(nodes)", "lower and upper, or file, in [domain]")
-        advice: str = "give the domain that the data cover, " + box + ", or measure there too"
-        if covered.unseen and not covered.holes:
-            # no box would help
-            advice = "measure there too, or leave labels without data out of the categories"
-        yield Finding(
-            "problem" if share >= PROBLEM_SHARE else "note",
-            "domain",
-            f"{share:.0%} of it has no data nearby{places}; what is said about it is an extrapolation of the bias, and "
-            "theta depends on that",
-            advice,
-        )
-    for j, (name, spacing) in enumerate(zip(covered.names, covered.data.spacings, strict=True)):
-        if len(spacing.values) == 1 and covered.upper[j] > covered.lower[j]:
-            message = f"{name} was measured at one value only, {spacing.values[0]:.4g}"
-            advice = "theta depends on what the bias is elsewhere in the domain: measure at other values too"
-            yield Finding("note", "domain", message, advice)
 
 
 class Distances(NamedTuple):
@@ -274,7 +235,7 @@ def distances(record: Record, points: Array) -> Distances:
     """
     covered, labels, d = DomainCoverage(record), record.labels, points.shape[1]
     data, numeric = covered.data, labels.numeric(d)
-    given = [[one["lengthscale"][j] for j in numeric] for one in record.notes.bias if _has_lengths(one, d)]
+    given = [[one["lengthscale"][j] for j in numeric] for one in record.run_facts.bias if _has_lengths(one, d)]
     unit, words = USUAL_LENGTH * data.unit, f"times {USUAL_LENGTH:g} of the data's width"
     if given:
         unit, words = np.minimum(np.min(given, axis=0), data.unit), "length-scales of the bias"

@@ -19,7 +19,7 @@ SUMMARY_DRAWS = 100
 REMEMBERED = 64
 
 
-class Served:
+class CallablePosterior:
     """The functions of a posterior. The same question has the same answer.
 
     A posterior without its simulator knows the data points only.
@@ -97,10 +97,11 @@ class Served:
 
     def _at_data(self, x: Array, keep: IntArray, seed: int | None) -> xr.Dataset:
         """From the record alone."""
-        lost = np.setdiff1d(keep, self._record.kept)
+        stored = self._record.stored_draws
+        lost = np.setdiff1d(keep, stored)
         if len(lost):
             raise InputError(
-                f"model and bias at the data are kept of {len(self._record.kept)} draws a chain, and not of {lost[0]}: "
+                f"model and bias at the data are kept of {len(stored)} draws a chain, and not of {lost[0]}: "
                 "give the simulator to predict it"
             )
         found = prediction_at_data(self._record, keep, self._posterior.generator(seed))

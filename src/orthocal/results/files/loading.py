@@ -1,4 +1,4 @@
-"""From a file to a posterior."""
+"""From a file that ``Posterior.save`` wrote to a posterior: netCDF without pickle, with a digest that shows damage."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ from typing import Any, cast
 
 import xarray as xr
 
-from ..bias.base import BiasPrior
-from ..errors import InputError
-from ..problem.outputs import OutputFunction, called_without_x
-from ..problem.simulator.simulator import BoundSimulator
-from ..problem.simulator.simulator_function import Function
-from .files import store
-from .joint_posterior import TogetherPosterior, tree_of
-from .posterior import Posterior
-from .record import Record
+from ...bias.base import BiasPrior
+from ...errors import FileError, InputError
+from ...files.netcdf import read_netcdf
+from ...problem.outputs import OutputFunction, called_without_x
+from ...problem.simulator.simulator import BoundSimulator
+from ...problem.simulator.simulator_function import Function
+from ..joint_posterior import JointPosterior
+from ..posterior import Posterior
+from ..record import FORMAT, Record
+from ..tree import tree_of
+from . import migrations
+
+#: groups that every tree has
+_GROUPS = {"posterior", "sample_stats", "observed_data", "constant_data", "bias_state"}
 
 
 def load(
@@ -49,13 +54,22 @@ def load(
     """
     if bias is not None and (not isinstance(bias, BiasPrior) or isinstance(bias, type)):
         raise InputError(f"bias={bias!r}: give the prior on the bias, for instance MyPrior()")
-    data = store.load(path)
+    data = read_tree(path)
     record = Record(data)
     if "experiments" in data.attrs:
         return _together(data, simulator, bias)
     if isinstance(simulator, Mapping):
         raise InputError("the file has one experiment: give its simulator, a function")
     return with_simulator(data, record, simulator, bias)
+
+
+def read_tree(path: str | Path) -> xr.DataTree:
+    """Read a tree and check that it is what ``save`` wrote."""
+    foreign = "was not written by orthocal, or by another version of its format"
+    data = read_netcdf(path, (FORMAT, migrations.FORMAT), foreign)
+    if not set(data.children) >= _GROUPS:
+        raise FileError(f"{path} has been changed or damaged since it was written: a part is missing")
+    return migrations.with_todays_groups(data) if data.attrs["format"] == migrations.FORMAT else data
 
 
 def with_simulator(
@@ -71,7 +85,7 @@ def with_simulator(
 
 def _together(
     data: xr.DataTree, simulator: Function | OutputFunction | Mapping[str, Any] | None, bias: BiasPrior | None
-) -> TogetherPosterior:
+) -> JointPosterior:
     """Of a tree that was loaded; ``simulator`` is one for all experiments, or name -> simulator."""
     names = json.loads(data.attrs["experiments"])
     given = simulator if isinstance(simulator, Mapping) else dict.fromkeys(names, simulator)
@@ -79,6 +93,6 @@ def _together(
     if unknown:
         raise InputError(f"there is no experiment {', '.join(unknown)} in the file: there are {', '.join(names)}")
     own = {name: tree_of(data, name) for name in names}
-    return TogetherPosterior(
+    return JointPosterior(
         data, {name: with_simulator(tree, Record(tree), given.get(name), bias) for name, tree in own.items()}
     )
