@@ -36,6 +36,40 @@ def posterior(two):
     return calibrated(two)
 
 
+def test_each_experiment_says_how_well_its_bias_was_integrated():
+    """In two inputs trees are integrated cell by cell: one problem says so, and so does each of several."""
+    x = np.random.default_rng(1).random((25, 2))
+
+    def plane(x, theta):
+        return theta[0] * x[:, 0] + theta[1] * x[:, 1]
+
+    slopes = {"a": stats.norm(0, 10), "b": stats.norm(0, 10)}
+    rigs = {
+        name: oc.Problem(x, size * x.sum(axis=1) + x[:, 0] ** 2, plane, slopes, oc.Box(0, 1), noise_cov=0.01, starts=2)
+        for name, size in (("rig A", 1.0), ("rig B", 1.2))
+    }
+    settings = {"method": oc.methods.Joint(oc.bias.BART(trees=10)), "draws": 10, "chains": 1, "warmup": 5}
+    words = "integrals of the bias are exact, cell by cell between the cuts of its trees"
+    one, several = (calibrated(given, **settings).check() for given in (rigs["rig A"], oc.Experiments(rigs)))
+    assert [finding.topic for finding in one if finding.message == words] == ["quadrature"]
+    topics = ["rig A: quadrature", "rig B: quadrature"]
+    assert [finding.topic for finding in several if finding.message == words] == topics
+
+
+def test_each_experiment_is_judged_as_one_problem_is():
+    """Errors that go together are found in that experiment which has them."""
+    rng, n = np.random.default_rng(2), 100
+    errors = np.zeros(n)
+    for row in range(1, n):
+        errors[row] = 0.9 * errors[row - 1] + 0.13 * rng.standard_normal()
+    x = np.linspace(0, 1, n)
+    slopes = {"a": stats.norm(0, 10), "offset": stats.norm(0, 5)}
+    wrong = oc.Problem(x, 2 * x + errors, f, slopes, oc.Box(0, 1, nodes=15), noise_cov=0.09, starts=2)
+    found = calibrated(oc.Experiments({"rig A": wrong, "rig B": problem(30)})).check()
+    assert "rig A: correlated errors" in [finding.topic for finding in found]
+    assert "rig B: correlated errors" not in [finding.topic for finding in found]
+
+
 def test_names_and_columns(two):
     assert two.parameters.names == ("a", "offset[rig A]", "offset[rig B]")
     assert two.shared == ("a",)

@@ -316,11 +316,11 @@ class _View(NamedTuple):
         )
 
     def _notes(self) -> RunNotes:
-        findings, emulator = tuple(sampler.findings() for sampler in self.own.samplers), self.emulator
+        emulator = self.emulator
         if emulator is None:
-            return RunNotes(bias=findings)
+            return RunNotes(**self.own.bias_notes)
         return RunNotes(
-            bias=findings,
+            **self.own.bias_notes,
             emulator_draws=len(emulator.draws),
             emulator_seed=emulator.seed,
             emulator_stretch=emulator.stretch,

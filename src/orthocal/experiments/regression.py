@@ -127,6 +127,11 @@ def regressed(experiments: Experiments, prior: BiasPrior, plan: Plan, merges: bo
         gathered = with_prior(_with_data(linear, each), gathered, plan.rngs)
     elif determined is None:
         gathered = gathered._replace(log_prior=linear.log_prior(gathered.moved))
+    if not gaussian:
+        own = [
+            one.with_integration(part.problem, part.integrals, part.linear, gathered.moved)
+            for part, one in zip(each, own, strict=True)
+        ]
     return JointRegression(gathered, dict(zip(parts, own, strict=True)), parts, _with_data(linear, each), determined)
 
 

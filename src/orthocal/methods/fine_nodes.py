@@ -275,9 +275,17 @@ class Integrated(NamedTuple):
 
 
 def integrated(
-    problem: Problem, integrals: Integrals, samplers: Sequence[BiasSampler], records: dict[str, Array], moved: Array
+    problem: Problem,
+    integrals: Integrals,
+    samplers: Sequence[BiasSampler],
+    records: dict[str, Array],
+    moved: Array,
+    coefficients: Array,
 ) -> Integrated:
-    """What the nodes leave of the integrals, from some of the recorded draws; ``moved`` (s, p) are those of theta."""
+    """What the nodes leave of the integrals, from some of the recorded draws.
+
+    ``moved`` (s, p) are the draws of theta, and ``coefficients`` (p, m q) what takes b at the nodes to theta.
+    """
     if not isinstance(integrals, NodeIntegrals):
         return Integrated(0, None)
     count, d = len(integrals.nodes), problem.data.d
@@ -287,17 +295,15 @@ def integrated(
     some = np.linspace(0, len(moved) - 1, min(LOOKED_AT, len(moved))).round().astype(np.intp)
     rng = np.random.default_rng(0)
 
-    def coefficients(nodes: BiasNodes) -> Array:
+    def shifts(nodes: BiasNodes) -> Array:
         each = [
             sampler.predict(rng, {name: own[some] for name, own in of_outcome(records, k).items()}, nodes.nodes)
             for k, sampler in enumerate(samplers)
         ]
         values = nodes.down(np.stack(each, axis=-1))
-        image = np.einsum("m,kl,mlp->mkp", problem.rule.weights, problem.metric, problem.gradient_at_nodes)
-        eta = values.reshape(len(values), -1) @ image.reshape(-1, image.shape[2])
-        return np.asarray(np.linalg.lstsq(problem.sensitivity.gram, eta.T, rcond=None)[0].T)
+        return np.asarray(values.reshape(len(values), -1) @ coefficients.T)
 
-    apart = coefficients(BiasNodes(integrals.nodes, integrals.rule)) - coefficients(half)
+    apart = shifts(BiasNodes(integrals.nodes, integrals.rule)) - shifts(half)
     sd = moved.std(axis=0)
     return Integrated(count, float(np.max(np.sqrt(np.mean(apart**2, axis=0)) / np.where(sd > 0, sd, np.inf))))
 

@@ -29,7 +29,6 @@ from ...problem.problem import Problem
 from ...projection import ProjectionKind
 from ..base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from ..bias_samplers import fitted_bias, with_integrals
-from ..fine_nodes import integrated
 from ..sampled_noise import noise_sampler
 from ..stored_draws import AtData, at_data
 from .closest import Closest, closest
@@ -146,9 +145,7 @@ class Joint(ListedMethod):
         bias, integrals = with_integrals(self.bias, problem, bias)
         on_cells = cells_draws(problem, plan, bias, linear, integrals)
         drawn = gibbs_draws(problem, plan, bias, linear, integrals) if on_cells is None else on_cells
-        if integrals is None or linear.basis is not None:
-            return drawn
-        return drawn._replace(integrated=integrated(problem, integrals, drawn.samplers, drawn.records, drawn.moved))
+        return drawn.with_integration(problem, integrals, linear)
 
     def projected(
         self, problem: Problem, real: Array, spread: Array, at_data: bool = True, held: Held | None = None
@@ -263,9 +260,7 @@ def _finished(
 
 def _notes(plan: Plan, regressed: Regressed, weights: Weights, emulated: Emulated | None) -> RunNotes:
     return RunNotes(
-        bias=tuple(sampler.findings() for sampler in regressed.samplers),
-        bias_nodes=None if regressed.integrated is None else regressed.integrated.nodes,
-        bias_nodes_moved=None if regressed.integrated is None else regressed.integrated.moved,
+        **regressed.bias_notes,
         pareto_k=weights.pareto_k,
         weighted_draws=weights.effective,
         impossible=weights.impossible,

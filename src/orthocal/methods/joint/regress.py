@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -13,7 +13,7 @@ from ...bias.base import BiasSampler
 from ...bias.outcomes import OutcomesBias
 from ...problem.problem import Problem
 from ..base import Plan
-from ..fine_nodes import Integrated
+from ..fine_nodes import Integrals, Integrated, integrated
 from ..stored_draws import TOGETHER
 
 #: a prior that changes the log density by less than this within a sd of theta is left to the importance weights
@@ -123,6 +123,23 @@ class Regressed(NamedTuple):
     missed_square: Array | None = None
     integrated: Integrated | None = None
     together: int = TOGETHER
+
+    def with_integration(
+        self, problem: Problem, integrals: Integrals | None, linear: Linear, moved: Array | None = None
+    ) -> Regressed:
+        """With how well the bias was integrated; ``moved`` are the draws of theta, if they are others than these."""
+        if integrals is None or linear.basis is not None:
+            return self
+        theta = self.moved if moved is None else moved
+        found = integrated(problem, integrals, self.samplers, self.records, theta, linear.coefficients)
+        return self._replace(integrated=found)
+
+    @property
+    def bias_notes(self) -> dict[str, Any]:
+        """What ``RunNotes`` say of the bias."""
+        nodes, moved = (None, None) if self.integrated is None else self.integrated
+        findings = tuple(sampler.findings() for sampler in self.samplers)
+        return {"bias": findings, "bias_nodes": nodes, "bias_nodes_moved": moved}
 
     @classmethod
     def of(
