@@ -44,10 +44,10 @@ def test_one_that_disagrees_is_named(apart):
     assert "experiments agree" not in words
 
 
-def test_it_is_foretold_badly(apart):
+def test_it_is_predicted_badly(apart):
     table = apart.predictions
     assert table.loc["rig C", "others"] > 3 * table.loc["rig C", "own"]
-    # rig A and B are foretold by a mean of two slopes, each of which is off
+    # rig A and B are predicted by a mean of two slopes, each of which is off
     assert (table["others"] > table["own"]).all()
 
 
@@ -62,7 +62,7 @@ def test_those_that_agree():
 def test_figure_page_and_text(apart, tmp_path):
     page = apart.report(tmp_path / "experiments.html", "Rigs").read_text(encoding="utf-8")
     assert "kind joint, bias kind gp" in page
-    for words in ("without rig A", "Where they disagree", "Foretold by a fit that has not seen it", "rig C disagrees"):
+    for words in ("without rig A", "Where they disagree", "Predicted by a fit that has not seen it", "rig C disagrees"):
         assert words in page
     assert "rig C disagrees" in str(apart)
 

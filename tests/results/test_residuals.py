@@ -40,7 +40,7 @@ class OneDraw:
 
     def __init__(self, x, y):
         self.x, self.y = x, y[:, None]
-        self.noise_by_point, self.noise_cov, self.without_inputs = None, np.eye(1), False
+        self.noise_sds, self.without_inputs = np.ones(1), False
         self.row_correlation = None
         self.scale_names, self.input_names = ("y",), tuple(f"x{j}" for j in range(x.shape[1]))
         self.labels, self.span = LabelColumns(), np.ptp(x, axis=0)

@@ -264,7 +264,7 @@ def test_a_table_that_was_changed_on_purpose(tmp_path):
 )
 def test_lines_above_a_table_that_say_nothing(tmp_path, note):
     (tmp_path / "runs.csv").write_text(f"# {note}\nrun,g,x,y\n0,1,0,1\n")
-    with pytest.raises(FileError, match=r"line 1, .* cannot be read; mend or delete it"):
+    with pytest.raises(FileError, match=r"line 1, .* cannot be read; fix or delete it"):
         RunTable.load(tmp_path / "runs.csv", **OWN)
 
 

@@ -1,4 +1,4 @@
-"""Several experiments, each alone, all together, and all but one: where they disagree, and how each is foretold."""
+"""Several experiments, each alone, all together, and all but one: where they disagree, and how each is predicted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..pages.tables import frame_table, shown_html, with_error
 from ..problem.fingerprint import fingerprint
 from ..problem.problem import Problem
 from ..results.posterior import Posterior
-from .fits import checkpointed_fits, deduplicate_warnings
+from .fits import checkpointed_fits, deduplicate_warnings, noise_sds
 from .outcomes import TOGETHER
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 #: probability that any of all experiments that agree is said to disagree
 FALSE_ALARM = 0.01
-#: draws of theta that foretell an experiment
+#: draws of theta by which an experiment is predicted
 DRAWS = 100
 
 
@@ -208,7 +208,7 @@ class ExperimentComparison:
         >>> "Two rigs" in path.read_text(encoding="utf-8")
         True
         """
-        from .experiments_page import experiments_page
+        from .page import experiments_page
 
         draws, tables = self.shared_draws(), (self.disagreements(), self.predictions)
         page = experiments_page(title, self.together, draws, tables, self.words(), self.failures)
@@ -287,9 +287,9 @@ def compare_experiments(
                     fits[name] = calibrate(part(experiments, name), method, **options)
                 except OrthocalError as error:
                     failures[words] = str(error)
-    foretold = {name: _predicted(experiments[name], alone.get(name), one) for name, one in without.items()}
+    rows = {name: _predicted(experiments[name], alone.get(name), one) for name, one in without.items()}
     table = pd.DataFrame.from_dict(
-        foretold, orient="index", columns=["others", "others_lower", "others_upper", "own"]
+        rows, orient="index", columns=["others", "others_lower", "others_upper", "own"]
     ).rename_axis("experiment")
     return ExperimentComparison(together, alone, without, table, failures, experiments.shared)
 
@@ -345,21 +345,15 @@ def _misses(problem: Problem, known: dict[str, Array]) -> Array:
         if free.any():
             theta[free] = _fitted(problem, theta, free)
         model = problem.simulator.evaluate(problem.data.x, theta)
-        found.append(np.sqrt(np.nanmean(((problem.data.y - model) / _noise_sd(problem)) ** 2)))
+        found.append(np.sqrt(np.nanmean(((problem.data.y - model) / noise_sds(problem)) ** 2)))
     return np.array(found)
-
-
-def _noise_sd(problem: Problem) -> Array:
-    """Of each cell, (n, q) or (q,)."""
-    own = problem.noise.by_point
-    return np.asarray(np.sqrt(np.diag(problem.noise.cov) if own is None else np.einsum("nii->ni", own)))
 
 
 def _fitted(problem: Problem, theta: Array, free: Array) -> Array:
     """The free parameters where the simulator is nearest to the data, the others given."""
     lower, upper = problem.parameters.lower[free], problem.parameters.upper[free]
     start = problem.parameters.clipped(theta, 1e-6)[free]
-    sds = _noise_sd(problem)
+    sds = noise_sds(problem)
 
     def left(values: Array) -> Array:
         whole = theta.copy()

@@ -191,6 +191,13 @@ def output_folds(problem: Problem, folds: int, seed: int) -> Split:
     return Split(fold_of_output, parts)
 
 
+def noise_sds(problem: Problem) -> Array:
+    """The noise's standard deviation of each cell, (n, q)."""
+    own = problem.noise.by_point
+    variances = np.diag(problem.noise.cov) if own is None else np.einsum("nii->ni", own)
+    return np.broadcast_to(np.sqrt(variances), problem.data.y.shape)
+
+
 def output_scores(fit: Posterior, problem: Problem, outputs: BoolArray) -> tuple[CellScores, CellScores]:
     """Scores of outputs (q,) that a fit has not seen, by model + bias and by the model alone.
 
@@ -200,10 +207,8 @@ def output_scores(fit: Posterior, problem: Problem, outputs: BoolArray) -> tuple
     # drawn anew, from the fold's seed: all methods get the same noise, and chance does not set them apart
     rng = np.random.default_rng(np.random.SeedSequence(fit.record.seed, spawn_key=(1,)))
     sd = np.sqrt(np.diag(problem.noise.cov))
-    own = problem.noise.by_point
-    each_sd = np.broadcast_to(sd, problem.data.y.shape) if own is None else np.sqrt(np.einsum("nii->ni", own))
     draws = predicted["mean"].shape[:2]
-    noise = rng.standard_normal((*draws, *problem.data.y.shape)) * each_sd
+    noise = rng.standard_normal((*draws, *problem.data.y.shape)) * noise_sds(problem)
     y = (problem.data.y / sd)[:, outputs].T.reshape(-1, 1)
     scores = []
     for name in ("mean", "model"):

@@ -329,6 +329,13 @@ class Record:
         return self.constant("noise_cov") if sampled is None else np.asarray(sampled.mean(axis=(0, 1)))
 
     @property
+    def noise_sds(self) -> Array:
+        """The noise's standard deviation of each cell, (n, q)."""
+        own = self.noise_by_point
+        variances = np.diag(self.noise_cov) if own is None else np.einsum("nii->ni", own)
+        return np.broadcast_to(np.sqrt(variances), (len(self.x), self.q))
+
+    @property
     def noise_of_rows(self) -> Array:
         """Sigma_i, (c, s, n, q, q), with axes of length one where it does not depend on the chain, draw or point."""
         by_group = self._sampled_by_group

@@ -139,7 +139,7 @@ def read_csv(path: Path, dialect: Dialect) -> tuple[TextTable, Preamble]:
     if preamble.rows not in (None, len(table)):
         raise FileError(
             f"{path} has {len(table)} rows and its header says {preamble.rows}: it has been cut short or changed; "
-            'if you changed it, mend or delete the line "# rows: "'
+            'if you changed it, fix or delete the line "# rows: "'
         )
     _verify(table, preamble)
     return table, preamble
@@ -188,7 +188,7 @@ def _read_preamble(file: TextIO, path: Path) -> Preamble:
                 found[name] = _CHECKED[name](json.loads(value))
             except (ValueError, TypeError, AttributeError, RecursionError):
                 said = f"line {len(lines)}, {lines[-1][:60]!r}, cannot be read"
-                raise FileError(f"{path} is not a CSV table of runs: {said}; mend or delete it") from None
+                raise FileError(f"{path} is not a CSV table of runs: {said}; fix or delete it") from None
 
 
 def _count(value: object) -> int:

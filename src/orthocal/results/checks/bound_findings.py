@@ -61,5 +61,5 @@ def allowed(record: Record, facts: RunFacts) -> Iterator[Finding]:
         )
         advice = "" if level == "note" else "take more " + DRAWS + "; the data contradict what is allowed"
         if unasked:
-            advice = "mend the simulator there, or say by a constraint that such theta are impossible"
+            advice = "fix the simulator there, or exclude such theta by a constraint"
         yield Finding(level, "impossible theta", message, advice)

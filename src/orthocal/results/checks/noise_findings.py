@@ -78,10 +78,9 @@ def noise_findings(record: Record, facts: RunFacts) -> Iterator[Finding]:
 
 def _of_rows(record: Record) -> str:
     """Between what the noise's sd lies where rows have their own, in words."""
-    own = record.noise_by_point
-    if own is None:
+    if record.noise_by_point is None:
         return ""
-    each = np.where(np.isnan(record.y), np.nan, np.sqrt(np.einsum("nii->ni", own)))
+    each = np.where(np.isnan(record.y), np.nan, record.noise_sds)
     ends = zip(np.nanmin(each, axis=0), np.nanmax(each, axis=0), strict=True)
     return f"; in single rows {', '.join(f'{low:.3g} to {high:.3g}' for low, high in ends)}"
 

@@ -38,8 +38,7 @@ class Misfit(NamedTuple):
 
 def misfits(record: Record) -> Iterator[Misfit]:
     """One an outcome; one for all outputs without inputs, where an output may have a single observation."""
-    own = record.noise_by_point
-    noise_sd = np.sqrt(np.diag(record.noise_cov) if own is None else np.einsum("nii->ni", own))
+    noise_sd = record.noise_sds
     if record.without_inputs:
         scaled = (record.y - (record.at_data("model") + record.at_data("bias"))) / noise_sd
         yield _all_together(scaled[:, :, ~np.isnan(record.y)])

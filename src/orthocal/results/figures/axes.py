@@ -71,13 +71,6 @@ def scale_label(record: Record, k: int) -> str:
     return with_unit(record, name) if name == record.outcome_names[k] else shortened(name, LONGEST_NAME)
 
 
-def noise_sds(record: Record, rows: IntArray) -> Array:
-    """The noise's standard deviations at some rows, (m, q)."""
-    own = record.noise_by_point
-    variances = np.diag(record.noise_cov) if own is None else np.einsum("nii->ni", own[rows])
-    return np.broadcast_to(np.sqrt(variances), (len(rows), record.q))
-
-
 def fitted(record: Record, rows: IntArray) -> dict[str, Array]:
     """Posterior means of the model, and of model + bias, at some rows, (m, q), on the scale of the noise."""
     model, bias = (record.at_data(name)[:, :, rows].mean(axis=(0, 1)) for name in ("model", "bias"))
@@ -87,7 +80,7 @@ def fitted(record: Record, rows: IntArray) -> dict[str, Array]:
 def distance_words(record: Record, quantity: str, k: int) -> str:
     """How far the data are from the posterior mean of the model, or of model + bias."""
     rows = shown_rows(record)
-    left = (record.y[rows, k] - fitted(record, rows)[quantity][:, k]) / noise_sds(record, rows)[:, k]
+    left = (record.y[rows, k] - fitted(record, rows)[quantity][:, k]) / record.noise_sds[rows, k]
     return f"The field data lie {rms(left):.2g} noise standard deviations (rms) from it."
 
 

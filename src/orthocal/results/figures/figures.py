@@ -50,7 +50,7 @@ def residuals_drawing(record: Record, outcome: str | None = None, x: str | None 
 
 
 def predictive_drawing(record: Record, outcome: str | None = None) -> Drawing:
-    """The data beside what the fit foretells at their points."""
+    """The data beside replicated data, predicted by the fit at their points."""
     return predictive_panels(record, chosen_outcomes(record, outcome)[:MOST_CHECKED])
 
 

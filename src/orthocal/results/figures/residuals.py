@@ -19,7 +19,6 @@ from .axes import (
     dots,
     fitted,
     is_log,
-    noise_sds,
     places,
     rms,
     scale_label,
@@ -46,7 +45,7 @@ def residual_panels(record: Record, outcomes: Sequence[int], inputs: Sequence[in
     chosen = along if inputs is None else list(inputs)
     rows = shown_rows(record, len(outcomes) * len(chosen))
     means = fitted(record, rows)["mean"]
-    left = (record.y[rows] - means) / noise_sds(record, rows)
+    left = (record.y[rows] - means) / record.noise_sds[rows]
     blocks = []
     for k in outcomes:
         block = []
@@ -98,7 +97,7 @@ def _of_outputs(record: Record) -> Drawing:
     """One line an output without inputs, a point a replicate."""
     names = record.outcome_names[:MOST_OUTPUTS]
     rows = np.arange(len(record.y))
-    left = ((record.y - fitted(record, rows)["mean"]) / noise_sds(record, rows))[:, : len(names)]
+    left = ((record.y - fitted(record, rows)["mean"]) / record.noise_sds[rows])[:, : len(names)]
     levels = np.arange(len(names), 0, -1.0)
 
     def draw(axis: Axes) -> None:
@@ -129,7 +128,7 @@ LEAST_ROWS = 10
 
 
 def predictive_panels(record: Record, outcomes: Sequence[int]) -> Drawing:
-    """Densities of the data and of replicated data, and where each observation lies among what is foretold for it."""
+    """Densities of the data and of replicated data, and where each observation lies in its prediction."""
     rows = np.arange(1) if record.without_inputs else shown_rows(record)
     drawn = replicated(record, rows)
     if record.without_inputs:
@@ -196,7 +195,7 @@ def _histogram(axis: Axes, levels: Array) -> None:
     bins = int(np.clip(len(levels) // LEAST_IN_BIN, 4, MOST_BINS))
     counts, edges = np.histogram(levels, bins=bins, range=(0, 1))
     low, high = (float(binom.ppf(u, len(levels), 1 / bins)) for u in (0.005, 0.995))
-    axis.fill_between([0, 1], low, high, color=SHADE, lw=0, label="99 % if foretold well")
+    axis.fill_between([0, 1], low, high, color=SHADE, lw=0, label="99 % if predicted well")
     axis.stairs(counts, edges, color=DATA, lw=1.4)
     axis.set(xlim=(0, 1), ylim=(0, max(1.25 * high, 1.05 * counts.max())), ylabel="observations")
 

@@ -52,7 +52,7 @@ def _observations(record: Record, keep: IntArray) -> Array:
     return record.transforms.inverse(drawn) if record.transforms else drawn
 
 
-# New data that a fit foretells at the points of the old ones: y_rep = model + bias + noise, by the stored draws.
+# Replicated data, predicted by the fit at the points of the data: y_rep = model + bias + noise, by the stored draws.
 
 #: replicated data sets, of all chains together
 REPLICATES = 400
@@ -86,6 +86,6 @@ def _normal(record: Record, rng: np.random.Generator, shape: tuple[int, ...]) ->
 
 
 def levels_of(y: Array, drawn: Array) -> Array:
-    """The share of foretold values (r, m) below each observed one, (m,), between 0 and 1; NaN where one is missing."""
+    """The share of predicted values (r, m) below each observed one, (m,), between 0 and 1; NaN where one is missing."""
     below = (drawn < y).mean(axis=0)
     return np.where(np.isnan(y), np.nan, below)

@@ -48,10 +48,10 @@ def bias_words(record: Record, several_inputs: bool) -> str:
 
 def predictive_words(record: Record) -> str:
     if record.without_inputs:
-        return "New observations that the fit foretells, and those that were made."
+        return "New observations predicted by the fit, and those that were made."
     return (
         "Data that the fit would give again at the same points, beside the field data; and where each observation lies "
-        "in its prediction, from 0, below all that was foretold, to 1, above: a flat histogram within the band means "
+        "in its prediction, from 0, below all predictions, to 1, above: a flat histogram within the band means "
         "that the spread is right. The fit has seen these data: too many in the middle are usual where the bias "
         "follows them closely, many at the ends are not."
     )
