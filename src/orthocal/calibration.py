@@ -26,9 +26,8 @@ from .experiments.draws import joint_method
 from .machine.threads import one_blas_thread
 from .methods import Method, Plan
 from .methods.base import MOST_KEPT as MOST_AT_DATA
-from .methods.base import ListedMethod
+from .methods.base import ListedMethod, run_merged
 from .methods.bias_samplers import method_for
-from .methods.replicates import run_merged
 from .methods.stored_draws import thinned
 from .problem.fingerprint import fingerprint
 from .problem.problem import Problem

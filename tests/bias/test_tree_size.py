@@ -7,9 +7,9 @@ from scipy.integrate import cumulative_trapezoid
 
 import orthocal as oc
 from helpers import generators
-from orthocal.bias.base import Gridded
 from orthocal.bias.tree_size import TYPICAL, GriddedSize, SizedState, WithSize, _drawn_size
 from orthocal.regression.bart import BARTSampler
+from orthocal.regression.compiled import Gridded
 from orthocal.regression.softbart import SoftBARTSampler
 
 X = np.linspace(0, 1, 12)[:, None]

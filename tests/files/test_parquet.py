@@ -8,7 +8,7 @@ import pytest
 import orthocal as oc
 from orthocal.config.problem_file import build_problem, read_problem_file
 from orthocal.errors import ConfigError, FileError
-from orthocal.files.parquet import ParquetTable
+from orthocal.files.tables import ParquetTable
 
 pyarrow = pytest.importorskip("pyarrow", reason="needs pyarrow, the extra parquet")
 parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow, the extra parquet")

@@ -7,7 +7,7 @@ import pytest
 
 import orthocal as oc
 from helpers import batch_means, setting
-from orthocal.bias.base import Gridded
+from orthocal.regression.compiled import Gridded
 
 GRID = 9
 

@@ -12,11 +12,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkab
 
 import numpy as np
 
-from ..arrays import Array, IntArray
+from ..arrays import Array
 from ..findings import Finding
 from ..problem.data.labels import NO_LABELS, LabelColumns
 from ..regression.compiled import ChainwiseSampler as ChainwiseSampler
-from ..regression.linear_part import LinearPart, Others
 
 
 class Setting(NamedTuple):
@@ -250,53 +249,6 @@ class BiasPrior(Protocol):
         >>> oc.bias.BMARS(order=1).describe()
         {'kind': 'bmars', 'moves': 10, 'order': 1, 'degree': 1, 'most': 50, 'least': 5}
         """
-
-
-@runtime_checkable
-class Gridded(Protocol):
-    """A sampler of functions that are constant in the cells of a grid: data in one cell are one observation to it."""
-
-    @property
-    def cut_points(self) -> list[Array]:
-        """The grid's, of each input, ascending."""
-
-    def cells(self, x: Array) -> IntArray:
-        """The cell that each of x (m, d) lies in, (m,); the last input runs fastest."""
-
-    def on_cells(self, cells: IntArray, place: IntArray, nodes: Array) -> BiasSampler:
-        """The same posterior with ``cells`` (k,) as data points, and other nodes; place (n,): in which are the data.
-
-        A cell without data may be among them. The sampler is Gridded, too.
-        """
-
-    def in_cells(self, records: dict[str, Array]) -> Array:
-        """The recorded functions, s of them, in all cells of the grid, (s, cells)."""
-
-    def at_cells(self, records: dict[str, Array]) -> Array:
-        """The recorded functions, s of them, at the sampler's own data points, (s, k)."""
-
-
-@runtime_checkable
-class GivenFunctions(Protocol):
-    """A sampler of functions that are linear in Gaussian coefficients, given the rest of its state."""
-
-    def linear_parts(self, state: object, noise_scale: Array | None = None) -> list[LinearPart]:
-        """The functions of each chain at the data."""
-
-    def move_functions(
-        self,
-        rngs: list[np.random.Generator],
-        state: object,
-        residual: Array,
-        others: Others,
-        noise_scale: Array | None = None,
-    ) -> None:
-        """Other functions, in place, with all coefficients integrated out: the state's are of no use then."""
-
-    def draw_coefficients(
-        self, rngs: list[np.random.Generator], state: object, residual: Array, noise_scale: Array | None = None
-    ) -> Array:
-        """The coefficients anew, all else as it is, in place: b at data and nodes, (c, n + m)."""
 
 
 def scales_noise(sampler: BiasSampler) -> bool:

@@ -12,7 +12,7 @@ in each row. One outcome after the other is drawn in this way; Gaussian processe
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -23,11 +23,14 @@ from ..errors import InputError
 from ..problem.data.labels import NO_LABELS, LabelColumns
 from ..problem.noise.noise import Noise, NoiseSource
 from ..regression.linear_part import Others
-from .base import BiasPrior, BiasSampler, GivenFunctions, Setting, scales_noise, trace_of
+from .base import BiasPrior, BiasSampler, Setting, scales_noise, trace_of
 from .gp import GP, GPSampler
 from .gp_sampler import MOST_JOINT_POINTS, JointGP
 from .one_hot import OneHotSampler, prepared
 from .sampled_gp import SampledGPSampler
+
+if TYPE_CHECKING:
+    from ..regression.bmars import BMARSSampler
 
 #: rounds over coupled outcomes before the first draw
 FIRST_ROUNDS = 20
@@ -269,11 +272,11 @@ class OutcomesBias:
         return OutcomesState(own, bias), np.stack(columns, axis=-1)
 
     @cached_property
-    def linear_samplers(self) -> list[GivenFunctions] | None:
+    def linear_samplers(self) -> list[BMARSSampler] | None:
         """The samplers where each draws functions that are linear in Gaussian coefficients, by itself."""
         # what a categorical input has become does not matter to the coefficients
         own = [one.own if isinstance(one, OneHotSampler) else one for one in self.samplers]
-        found: list[GivenFunctions] = [one for one in own if isinstance(one, GivenFunctions)]
+        found = [one for one in own if _linear(one)]
         return found if len(found) == len(own) and not self._coupled else None
 
     def information(
@@ -387,3 +390,8 @@ def stand_ins(x: Array, span: Array, values: Array, observed: BoolArray, labels:
             )
             filled[~seen, k] = values[seen, k][nearest].mean(axis=1)
     return filled
+
+
+def _linear(sampler: BiasSampler) -> TypeGuard[BMARSSampler]:
+    """Whether its functions are linear in Gaussian coefficients; asked without loading the compiled sampler."""
+    return bool(getattr(sampler, "linear", False))

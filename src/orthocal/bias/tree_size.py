@@ -10,12 +10,13 @@ well (Gelman 2006 for the law).
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from ..arrays import Array, IntArray, summed
-from .base import BiasSampler, Gridded
+from ..regression.compiled import Gridded, Record
+from .base import BiasSampler
 
 # A constant beside a sum of trees: their prior is centred at zero, and a bias need not be.
 
@@ -72,10 +73,11 @@ class WithOffset:
         return {**self.own.settings(), "offset_sd": self._offset_sd}
 
 
-class GriddedOffset(WithOffset):
-    """The same beside functions that are constant in the cells of a grid."""
+class _AroundGridded(Gridded):
+    """The same beside functions ``own`` that are constant in the cells of a grid."""
 
     own: Any
+    _weight: Array
 
     @property
     def cut_points(self) -> list[Array]:
@@ -84,17 +86,27 @@ class GriddedOffset(WithOffset):
     def cells(self, x: Array) -> IntArray:
         return np.asarray(self.own.cells(x))
 
-    def on_cells(self, cells: IntArray, place: IntArray, nodes: Array) -> GriddedOffset:
+    def on_cells(self, cells: IntArray, place: IntArray, nodes: Array) -> Self:
         part = copy(self)
         part.own = self.own.on_cells(cells, place, nodes)
         part._weight = summed(place, self._weight, len(cells))
         return part
 
-    def in_cells(self, records: dict[str, Array]) -> Array:
-        return np.asarray(self.own.in_cells(records) + records["offset"])
+    def in_cells(self, records: Record) -> Array:
+        return np.asarray(self.own.in_cells(records))
 
-    def at_cells(self, records: dict[str, Array]) -> Array:
-        return np.asarray(self.own.at_cells(records) + records["offset"])
+    def at_cells(self, records: Record) -> Array:
+        return np.asarray(self.own.at_cells(records))
+
+
+class GriddedOffset(_AroundGridded, WithOffset):
+    """The same beside functions that are constant in the cells of a grid."""
+
+    def in_cells(self, records: Record) -> Array:
+        return np.asarray(super().in_cells(records) + records["offset"])
+
+    def at_cells(self, records: Record) -> Array:
+        return np.asarray(super().at_cells(records) + records["offset"])
 
 
 def with_offset(own: BiasSampler, residual: Array, noise_var: Array) -> WithOffset:
@@ -169,27 +181,8 @@ class WithSize:
         return dict(self.own.settings())
 
 
-class GriddedSize(WithSize):
+class GriddedSize(_AroundGridded, WithSize):
     """The same with functions that are constant in the cells of a grid."""
-
-    @property
-    def cut_points(self) -> list[Array]:
-        return list(self.own.cut_points)
-
-    def cells(self, x: Array) -> IntArray:
-        return np.asarray(self.own.cells(x))
-
-    def on_cells(self, cells: IntArray, place: IntArray, nodes: Array) -> GriddedSize:
-        part = copy(self)
-        part.own = self.own.on_cells(cells, place, nodes)
-        part._weight = summed(place, self._weight, len(cells))
-        return part
-
-    def in_cells(self, records: dict[str, Array]) -> Array:
-        return np.asarray(self.own.in_cells(records))
-
-    def at_cells(self, records: dict[str, Array]) -> Array:
-        return np.asarray(self.own.at_cells(records))
 
 
 def with_size(trees: WithOffset, noise_var: Array) -> WithOffset:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ..errors import ConfigError
-from .campaigns import simulate
+from .campaigns import next_runs, simulate
 from .checks import Check, check, check_before
 from .comparisons import compare
 from .documents import Json, Prints, Quiet, prints_left_out, quietly, say
@@ -30,7 +30,6 @@ from .outputs import (
     outputs_in,
     result_size,
 )
-from .planning import next_runs
 from .predictions import predict
 from .results import Kept, Restart, began, calibrated, checkpoint_at, ended_in_words, result_names, show_fit, write_fit
 from .serving import serve

@@ -81,8 +81,7 @@ def _default_name(fit: Path, new: Path | None) -> Path:
 
 
 def _table(path: Path, separator: str, decimal: str) -> TextTable:
-    from ..files.parquet import is_parquet
-    from ..files.tables import Dialect, read_text_table
+    from ..files.tables import Dialect, is_parquet, read_text_table
 
     if is_parquet(path):
         raise ConfigError(f"{path} is a Parquet table: predict reads and writes CSV")

@@ -14,8 +14,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import ConfigError, FileError
-from ..files.parquet import is_parquet
-from ..files.tables import PLAIN, Dialect, TextTable, read_text_table, text_lines
+from ..files.tables import PLAIN, Dialect, TextTable, is_parquet, read_text_table, text_lines
 from ..runs.files import knows_its_names
 from ..runs.reading import placed_columns
 from ..runs.table import RunTable

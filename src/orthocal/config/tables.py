@@ -11,8 +11,17 @@ import pandas as pd
 from pydantic import BeforeValidator, Field
 
 from ..errors import ConfigError, FileError
-from ..files.parquet import ParquetTable, is_parquet
-from ..files.tables import PLAIN, Decimal, Dialect, Separator, TextTable, number_of, read_text_table
+from ..files.tables import (
+    PLAIN,
+    Decimal,
+    Dialect,
+    ParquetTable,
+    Separator,
+    TextTable,
+    is_parquet,
+    number_of,
+    read_text_table,
+)
 from ..runs.files import knows_its_names
 from ..runs.table import RunTable
 from ..sections import Names, Section

@@ -10,13 +10,22 @@ from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..progress import announced
-from ..regression.bart import BARTSampler, Forest
+from ..regression.bart import BARTSampler, ForestState
 from ..regression.settings import BARTSettings
 from ..regression.tree_kernels import evaluate
 from .base import Layout, ListedRegressor, listed
 from .lookup import MOST_BYTES, Lookup, Packed, SoftForest
 from .replicates import pure_var
-from .sampled_regression import Chain, Sampled, check_rows, check_whole, keeps_from, noise_prior, sample_targets
+from .sampled_regression import (
+    Chain,
+    Sampled,
+    SampledFunctions,
+    check_rows,
+    check_whole,
+    keeps_from,
+    noise_prior,
+    sample_targets,
+)
 from .tree_kernels import move_cuts
 
 #: rows times sweeps that a chain may take by itself: 50 s for 200 trees, and most sweeps a draw
@@ -141,29 +150,25 @@ class CutMover:
             self._low[v, : len(points)] = np.searchsorted(gap, gap, side="left")
             self._high[v, : len(points)] = np.searchsorted(gap, gap, side="right")
 
-    def __call__(self, rng: np.random.Generator, forest: Forest) -> None:
+    def __call__(self, rng: np.random.Generator, forest: ForestState) -> None:
         alpha, beta = self._settings.alpha, self._settings.beta
         move_cuts(rng, forest.nodes, self._cuts, np.ones(len(self._cuts)), self._low, self._high, alpha, beta)
 
 
-class FittedBART:
+class FittedBART(SampledFunctions):
     """The draws of r targets, each a sum of trees.
 
     Attributes
     ----------
     cell_width
         Width of a cell of each input, (k,): between two cuts the predictions are constant.
-    noise_var
-        Posterior mean of each target's noise variance, (r,).
     """
 
     def __init__(self, settings: BART, width: Array, cut_points: list[Array], sampled: Sampled) -> None:
+        super().__init__(settings.draws, sampled)
         self.settings = settings
         self.cut_points = cut_points
-        self.offset = sampled.offset
         self.cell_width = width / (settings.cuts + 1)
-        self.noise_var = sampled.noise_var
-        self._pure_var, self._error_var = sampled.pure_var, sampled.error_var
         self._everywhere: Lookup | None = None
         self.forests: list[Packed] = []
         self._ends: list[list[int]] = []
@@ -206,20 +211,6 @@ class FittedBART:
             draws = self.settings.draws
             columns.append(np.maximum(squares / draws - (total / draws) ** 2, 0.0))
         return np.asarray(np.stack(columns, axis=1) + self._error_var)
-
-    @property
-    def scatter_known(self) -> bool:
-        """Whether there were replicates that differ."""
-        return self._pure_var is not None
-
-    def scatter_var(self, inputs: Array) -> Array:
-        """Variance of a single run's targets about their mean function, (M, r): the same everywhere."""
-        return np.tile(np.zeros_like(self.noise_var) if self._pure_var is None else self._pure_var, (len(inputs), 1))
-
-    @property
-    def kept(self) -> int:
-        """Number of draws."""
-        return self.settings.draws
 
     def mixed(self, weights: Array) -> SoftForest:
         """sum_i weights_i draw_i over the draws, (draws,), smooth in theta: a cut becomes a gate."""

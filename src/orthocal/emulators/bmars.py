@@ -17,7 +17,16 @@ from ..regression.compiled import Record
 from ..regression.settings import BMARSSettings
 from .base import Layout, ListedRegressor, listed
 from .replicates import pure_var
-from .sampled_regression import Chain, Sampled, check_rows, check_whole, keeps_from, noise_prior, sample_targets
+from .sampled_regression import (
+    Chain,
+    Sampled,
+    SampledFunctions,
+    check_rows,
+    check_whole,
+    keeps_from,
+    noise_prior,
+    sample_targets,
+)
 
 Codes: TypeAlias = NDArray[np.int16]
 
@@ -132,20 +141,12 @@ class Hinges(NamedTuple):
     members: IntArray
 
 
-class FittedBMARS:
-    """The posterior mean of r targets: one list of basis functions a target, those of all its draws.
-
-    Attributes
-    ----------
-    noise_var
-        Posterior mean of each target's noise variance, (r,).
-    """
+class FittedBMARS(SampledFunctions):
+    """The posterior mean of r targets: one list of basis functions a target, those of all its draws."""
 
     def __init__(self, settings: BMARS, inputs: Array, sampled: Sampled) -> None:
+        super().__init__(settings.draws, sampled)
         self.settings = settings
-        self.offset = sampled.offset
-        self.noise_var = sampled.noise_var
-        self._pure_var, self._error_var = sampled.pure_var, sampled.error_var
         self._low, self._width = inputs.min(axis=0), np.ptp(inputs, axis=0)
         self._order = min(settings.order, inputs.shape[1])
         self._draws = [[_basis(record) for record in records] for records in sampled.records]
@@ -158,11 +159,6 @@ class FittedBMARS:
         self._hinges = _hinges(factors, knots)
         self._coefficients = coefficients
         self._ends = np.cumsum([len(basis.coefficients) for basis in self.bases], dtype=np.int64)
-
-    @property
-    def kept(self) -> int:
-        """Number of draws."""
-        return self.settings.draws
 
     def mixed(self, weights: Array) -> FittedBMARS:
         """sum_i weights_i draw_i over the draws, (draws,)."""
@@ -198,15 +194,6 @@ class FittedBMARS:
                 evaluate(*basis, scaled, self.settings.degree, value)
             columns.append(values.var(axis=0))
         return np.asarray(np.stack(columns, axis=1) + self._error_var)
-
-    @property
-    def scatter_known(self) -> bool:
-        """Whether there were replicates that differ."""
-        return self._pure_var is not None
-
-    def scatter_var(self, inputs: Array) -> Array:
-        """Variance of a single run's targets about their mean function, (M, r): the same everywhere."""
-        return np.tile(np.zeros_like(self.noise_var) if self._pure_var is None else self._pure_var, (len(inputs), 1))
 
     def at(self, points: Array) -> FixedPoints:
         """The posterior mean as a function of theta (p,) for fixed points (m, d), (m, r)."""

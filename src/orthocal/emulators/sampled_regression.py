@@ -107,6 +107,29 @@ class Sampled(NamedTuple):
         return [[] if chain is None else chain.records for chain in self.chains]
 
 
+class SampledFunctions:
+    """A base of what chains have learnt: how many draws there are, and the noise of the r targets.
+
+    Attributes
+    ----------
+    kept
+        Number of draws.
+    noise_var
+        Posterior mean of each target's noise variance, (r,).
+    scatter_known
+        Whether there were replicates that differ.
+    """
+
+    def __init__(self, kept: int, sampled: Sampled) -> None:
+        self.kept, self.offset, self.noise_var = kept, sampled.offset, sampled.noise_var
+        self._pure_var, self._error_var = sampled.pure_var, sampled.error_var
+        self.scatter_known = sampled.pure_var is not None
+
+    def scatter_var(self, inputs: Array) -> Array:
+        """Variance of a single run's targets about their mean function, (M, r): the same everywhere."""
+        return np.tile(np.zeros_like(self.noise_var) if self._pure_var is None else self._pure_var, (len(inputs), 1))
+
+
 def sample_targets(
     targets: Array, seed: int, updates: int, start: Callable[[np.random.Generator, Array], Chain]
 ) -> Sampled:

@@ -16,7 +16,7 @@ from ..bias import GP
 from ..emulators import Emulator
 from ..errors import InputError
 from ..methods import Method
-from ..methods.base import Drawn, Draws, Plan, RunNotes
+from ..methods.base import Drawn, Draws, Plan, RunNotes, spread_rows
 from ..methods.joint.closest import Closest
 from ..methods.joint.emulator_draws import (
     Emulated,
@@ -31,7 +31,6 @@ from ..methods.joint.joint import Joint
 from ..methods.joint.objective import domain_squares
 from ..methods.joint.regress import Linear, Regressed
 from ..methods.joint.weights import Weights, importance_weights
-from ..methods.replicates import spread_rows
 from ..methods.sampled_noise import noise_sampler
 from ..methods.stored_draws import AtData, at_data
 from ..problem.fingerprint import digest

@@ -16,7 +16,7 @@ from ..arrays import Array, IntArray
 from ..bias import GP, BiasPrior
 from ..bias.gp_sampler import JointGP
 from ..errors import IdentifiabilityError, InputError
-from ..kernels.warmup import run_chains
+from ..kernels.warmup import Stepper, run_chains
 from ..methods.base import Plan
 from ..methods.bias_samplers import fitted_bias, with_integrals
 from ..methods.joint.gibbs import Gibbs, GibbsDraw, drawn_beta
@@ -156,7 +156,7 @@ def _check_determined(problems: dict[str, Problem], own: dict[str, Linear], line
         )
 
 
-class _Chains:
+class _Chains(Stepper[tuple[GibbsDraw, ...]]):
     """The chains of all experiments with one beta."""
 
     def __init__(self, runs: list[Gibbs], plan: Plan) -> None:

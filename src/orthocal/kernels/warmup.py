@@ -5,7 +5,8 @@ What an iteration changes can be stored and put back, so that a loop goes on whe
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, TypeVar
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -17,41 +18,37 @@ from ..progress import progress_bar
 #: a sampler is tuned after every so many warm-up iterations
 WINDOW = 25
 
-Draw = TypeVar("Draw", covariant=True)
+Draw = TypeVar("Draw")
 
 
-class Stepper(Protocol[Draw]):
-    """What a sampler does in the loop, all chains at a time."""
+class Stepper(ABC, Generic[Draw]):
+    """What a sampler does in the loop, all chains at a time.
 
+    Its steps change the attributes that ``changing`` names, and nothing else. A name may have dots in it,
+    ``"_bias.traces"``; of a part that is None nothing changes.
+    """
+
+    changing: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
     def step(self) -> tuple[Array, ...]:
         """One iteration; what ``adapt`` wants to know of it, (c, ...) each."""
 
+    @abstractmethod
     def adapt(self, *window: Array) -> None:
         """Better tuning from what the steps of a window returned, (w, c, ...) each."""
 
+    @abstractmethod
     def kept(self) -> Draw:
         """What is kept of the last step: new arrays, in tuples and dicts of ours."""
 
     def stored(self) -> Any:
-        """All that steps change, beside the generators, as what ``execution.packing`` can store."""
-
-    def restore(self, stored: Any) -> None:
-        """Go back to where ``stored`` was taken."""
-
-
-class Changing:
-    """A sampler whose steps change the attributes that ``changing`` names, and nothing else.
-
-    A name may have dots in it, ``"_bias.traces"``; of a part that is None nothing changes.
-    """
-
-    changing: ClassVar[tuple[str, ...]]
-
-    def stored(self) -> Any:
+        """All that steps change, beside the generators, as what ``execution.checkpoints`` can store."""
         owners = {path: _owner(self, path) for path in self.changing}
         return {path: getattr(owner, _last(path)) for path, owner in owners.items() if owner is not None}
 
     def restore(self, stored: Any) -> None:
+        """Go back to where ``stored`` was taken."""
         for path, value in stored.items():
             setattr(_owner(self, path), _last(path), value)
 

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
 from ..arrays import Array
-from ..bias.base import BiasSampler, Gridded
+from ..bias.base import BiasSampler
 from ..errors import InputError
 from ..problem.domain.domain import Box
 from ..problem.problem import Problem
+from ..regression.compiled import Gridded
 
 # Integrals of a rough function that is known at many nodes, with the simulator at few.
 #

@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..kernels import Kernel, Laplace
 from ..kernels.base import Conditional, ThetaModel, ThetaState, at_middle, dispersed_starts, require_kernel
 from ..kernels.laplace import LaplaceTuning, linear_centre, linearised
-from ..kernels.warmup import Changing, run_chains
+from ..kernels.warmup import Stepper, run_chains
 from ..problem.noise.noise import NoiseSource
 from ..problem.preflight.cost import RunCost
 from ..problem.problem import Problem
@@ -192,7 +192,7 @@ class _Kept(NamedTuple):
     centre: Array
 
 
-class _ProjectedRun(Changing):
+class _ProjectedRun(Stepper[_Kept]):
     """One run of the sampler, all chains at a time."""
 
     changing = ("_bias_state", "_noise_precision", "_correlated", "_tuning", "_state", "_centre", "_bias.traces")

@@ -5,12 +5,7 @@ Each colour has a counterpart on dark pages: there it is a CSS variable, see ``p
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any, NamedTuple
-
-import matplotlib as mpl
-from matplotlib.figure import Figure
 
 # Okabe and Ito's palette can be told apart by colour-blind readers; their yellow, unseen on white, is darker here
 DATA, MODEL, TOTAL, BIAS = "#333333", "#d55e00", "#0072b2", "#009e73"
@@ -70,17 +65,6 @@ STYLE: dict[str, Any] = {
 }
 #: a page with more panels than this is not read
 MOST_PANELS = 12
-
-
-def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Draw in our style without changing the user's."""
-
-    @wraps(draw)
-    def wrapper(*args: Any, **options: Any) -> Figure:
-        with mpl.rc_context(STYLE):
-            return draw(*args, **options)
-
-    return wrapper
 
 
 def text(name: str) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array, IntArray, summed
 from .bart_kernels import sweep
-from .compiled import CompiledSampler, Record
+from .compiled import CompiledSampler, Gridded, Record
 from .settings import BARTSettings
 from .tree_kernels import FREE, LEAF, PARENT, SLOTS, add_boxes, evaluate, pack
 
@@ -18,7 +18,7 @@ from .tree_kernels import FREE, LEAF, PARENT, SLOTS, add_boxes, evaluate, pack
 SMALL_GRID = 10
 
 
-class Forest(NamedTuple):
+class ForestState(NamedTuple):
     """The trees of one chain, changed in place by a sweep; see ``tree_kernels`` for the layout."""
 
     nodes: NDArray[np.int16]
@@ -29,7 +29,7 @@ class Forest(NamedTuple):
     counts: IntArray
 
 
-class BARTSampler(CompiledSampler):
+class BARTSampler(CompiledSampler, Gridded):
     """One warm-started backfitting sweep a draw: the forest persists, only the response changes.
 
     The kept draws hold their whole forest, packed: about 4 nodes a tree of 12 bytes each, 10 kB for 200 trees.
@@ -74,7 +74,7 @@ class BARTSampler(CompiledSampler):
         """The cell between the cut points that each of x (m, d) lies in, (m,); the last input runs fastest."""
         return np.asarray(np.ravel_multi_index(tuple(self._binned(x)), self._grid), dtype=np.intp)
 
-    def on_cells(self, cells: IntArray, place: IntArray, nodes: Array) -> BARTSampler:
+    def on_cells(self, cells: IntArray, place: IntArray, nodes: Array) -> Self:
         """The same posterior with ``cells`` (k,) as data points, of which data point i is in that numbered place[i].
 
         All data of a cell are in the same leaf of every tree: they are one observation, with the sum of their weights.
@@ -143,9 +143,9 @@ class BARTSampler(CompiledSampler):
         return int(self._bins.shape[1]) * self.prior.trees
 
     def update(
-        self, rng: np.random.Generator, state: Forest, response: Array, starting: bool, noise_scale: float
+        self, rng: np.random.Generator, state: ForestState, response: Array, starting: bool, noise_scale: float
     ) -> None:
-        prior, chain = self.prior, Forest(*state)
+        prior, chain = self.prior, ForestState(*state)
         if noise_scale != 1.0:
             # the sums of the weights persist, for a scale of one
             chain.sums[:, :, 1] /= noise_scale
@@ -166,7 +166,7 @@ class BARTSampler(CompiledSampler):
         if noise_scale != 1.0:
             chain.sums[:, :, 1] *= noise_scale
 
-    def empty(self) -> Forest:
+    def empty(self) -> ForestState:
         trees, points = self.prior.trees, self._bins.shape[1]
         nodes = np.zeros((trees, SLOTS, 5), dtype=np.int16)
         nodes[:, :, 0], nodes[:, :, PARENT] = LEAF, FREE
@@ -175,9 +175,9 @@ class BARTSampler(CompiledSampler):
         sums = np.zeros((trees, SLOTS, 3))
         sums[:, 0, 0], sums[:, 0, 1] = self._counts.sum(), self._weight.sum()
         counts = np.zeros((4, 2), dtype=np.int64)
-        return Forest(nodes, np.zeros((trees, SLOTS)), leaf, sums, np.zeros(points), counts)
+        return ForestState(nodes, np.zeros((trees, SLOTS)), leaf, sums, np.zeros(points), counts)
 
-    def one_record(self, state: Forest) -> Record:
+    def one_record(self, state: ForestState) -> Record:
         """The forest in pre-order; what is filled up with zeros at its end is never reached."""
         kind = np.empty((len(state.nodes) * SLOTS, 2), dtype=np.int16)
         value = np.empty(len(kind))

@@ -43,6 +43,8 @@ class BMARSSampler(CompiledSampler):
 
     kind = "bmars"
     title = "BMARS"
+    #: its functions are linear in Gaussian coefficients, given the rest of its state
+    linear = True
     start_updates = START_DRAWS
 
     def __init__(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array
+from ..arrays import Array, IntArray
 from ..errors import InputError
 from ..progress import announced, progress_bar
 
@@ -17,6 +18,34 @@ from ..progress import announced, progress_bar
 
 #: what predictions need of a draw: values and codes
 Record: TypeAlias = dict[str, NDArray[Any]]
+
+
+class Gridded(ABC):
+    """A sampler of functions that are constant in the cells of a grid: data in one cell are one observation to it."""
+
+    @property
+    @abstractmethod
+    def cut_points(self) -> list[Array]:
+        """The grid's, of each input, ascending."""
+
+    @abstractmethod
+    def cells(self, x: Array) -> IntArray:
+        """The cell that each of x (m, d) lies in, (m,); the last input runs fastest."""
+
+    @abstractmethod
+    def on_cells(self, cells: IntArray, place: IntArray, nodes: Array) -> Self:
+        """The same posterior with ``cells`` (k,) as data points, and other nodes; place (n,): in which are the data.
+
+        A cell without data may be among them.
+        """
+
+    @abstractmethod
+    def in_cells(self, records: Record) -> Array:
+        """The recorded functions, s of them, in all cells of the grid, (s, cells)."""
+
+    @abstractmethod
+    def at_cells(self, records: Record) -> Array:
+        """The recorded functions, s of them, at the sampler's own data points, (s, k)."""
 
 
 class ChainwiseSampler:

@@ -16,7 +16,7 @@ from .softbart_kernels import FREE, LEAF, PARENT, SLOTS, evaluate, pack, sweep
 START_SWEEPS = 50
 
 
-class SoftForest(NamedTuple):
+class SoftForestState(NamedTuple):
     """The trees of one chain, changed in place by a sweep; see ``soft_tree_kernels`` for the layout."""
 
     nodes: NDArray[np.int16]
@@ -96,9 +96,9 @@ class SoftBARTSampler(CompiledSampler):
         return 5 * int(self._points.shape[1]) * self.prior.trees
 
     def update(
-        self, rng: np.random.Generator, state: SoftForest, response: Array, starting: bool, noise_scale: float
+        self, rng: np.random.Generator, state: SoftForestState, response: Array, starting: bool, noise_scale: float
     ) -> None:
-        prior, chain = self.prior, SoftForest(*state)
+        prior, chain = self.prior, SoftForestState(*state)
         # from stumps, sampled shares settle on any input before the trees have found those that matter, and stay
         sparsity = (0.0 if starting else prior.sparsity) * self._shares
         sweep(
@@ -114,12 +114,12 @@ class SoftBARTSampler(CompiledSampler):
             self.leaf_sd**2,
         )
 
-    def empty(self) -> SoftForest:
+    def empty(self) -> SoftForestState:
         trees, points = self.prior.trees, self._points.shape[1]
         nodes = np.zeros((trees, SLOTS, 4), dtype=np.int16)
         nodes[:, :, 0], nodes[:, :, PARENT] = LEAF, FREE
         nodes[:, 0, PARENT] = -1
-        return SoftForest(
+        return SoftForestState(
             nodes=nodes,
             cut=np.zeros((trees, SLOTS)),
             mu=np.zeros((trees, SLOTS)),
@@ -129,7 +129,7 @@ class SoftBARTSampler(CompiledSampler):
             counts=np.zeros((4, 2), dtype=np.int64),
         )
 
-    def one_record(self, state: SoftForest) -> Record:
+    def one_record(self, state: SoftForestState) -> Record:
         """The forest in pre-order and its bandwidths; what is filled up with zeros at its end is never reached."""
         kind = np.empty(len(state.nodes) * SLOTS, dtype=np.int16)
         value = np.empty(len(kind))

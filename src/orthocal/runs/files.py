@@ -19,12 +19,13 @@ from ..arrays import Array, as_columns
 from ..errors import FileError, InputError
 from ..files import checksum, whole_file
 from ..files.netcdf import read_netcdf, write_netcdf
-from ..files.parquet import ParquetTable, is_parquet
 from ..files.tables import (
     PLAIN,
     ColumnTable,
     Dialect,
+    ParquetTable,
     TextTable,
+    is_parquet,
     read_text_table,
     require_columns,
     text_lines,

@@ -1,6 +1,6 @@
-"""What all checks share: an error that says which clause of a contract is not kept.
+"""What all checks share: the clauses of a contract, one after the other, and an error that says which is not kept.
 
-It stands alone because every family of checks raises it.
+It stands alone because every family of checks uses it.
 """
 
 from __future__ import annotations
@@ -32,3 +32,11 @@ class ContractError(AssertionError):
 def require(kept: bool, message: str) -> None:
     if not kept:
         raise ContractError(message)
+
+
+def check_clauses(check: object) -> list[str]:
+    """Check all clauses, the public methods of ``check`` in their order; their names in words."""
+    clauses = [name for name in vars(type(check)) if not name.startswith("_")]
+    for clause in clauses:
+        getattr(check, clause)()
+    return [clause.replace("_", " ") for clause in clauses]

@@ -11,7 +11,7 @@ from scipy.stats import ks_2samp
 from ..arrays import Array
 from ..bias import BiasPrior, BiasSampler, Setting
 from ..bias.base import scales_noise
-from .base import require
+from .base import check_clauses, require
 
 #: a true prior fails one of the two tests of distributions with this probability, for the seeds at hand
 FALSE_ALARM = 1e-4
@@ -51,21 +51,7 @@ def check_bias_prior(prior: BiasPrior, n: int = 25, d: int = 2, sweeps: int = 40
     nodes = np.vstack([rng.random((4, d)), x[:3]])
     residual = 3 * np.sin(6 * x[:, 0]) + rng.standard_normal(n)
     setting = Setting(x, nodes, np.ones(d), np.ones(n), residual, np.ones((n, 1)), 1.0)
-    check = _BiasCheck(prior, setting, sweeps, seed)
-    clauses = (
-        check.shapes,
-        check.joint_consistency,
-        check.determinism,
-        check.state_can_be_restored,
-        check.residual_changes_are_honoured,
-        check.without_data_the_residual_does_not_matter,
-        check.a_noise_scale_is_honoured,
-        check.predictions_continue_the_draws,
-        check.settings_can_be_stored,
-    )
-    for clause in clauses:
-        clause()
-    return [clause.__name__.replace("_", " ") for clause in clauses]
+    return check_clauses(_BiasCheck(prior, setting, sweeps, seed))
 
 
 class _BiasCheck:

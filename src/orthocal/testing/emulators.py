@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..problem import Box, Problem
 from ..problem.simulator.emulator import EmulatorLike, emulator_with_draws
 from ..runs.table import RunTable
-from .base import require
+from .base import check_clauses, require
 
 #: the made-up simulator's parameters, in units of their own, and its points
 NAMES, LOW, HIGH = ("a", "b"), np.array([1.0, -3.0]), np.array([2.0, 5.0])
@@ -58,26 +58,7 @@ def check_emulator(emulator: Given, runs: int = 32, seed: int = 0) -> list[str]:
     >>> check_emulator(oc.emulators.GP(nu=2.5), runs=16)[:3]
     ['it is an emulator', 'shapes', 'arguments stay as they are']
     """
-    check = _EmulatorCheck(emulator, runs, seed)
-    clauses = (
-        check.it_is_an_emulator,
-        check.shapes,
-        check.arguments_stay_as_they_are,
-        check.determinism,
-        check.threads,
-        check.it_learns,
-        check.the_gradient_is_that_of_the_function,
-        check.the_variance_covers_the_error,
-        check.the_draws_are_functions_about_it,
-        check.where_the_runs_are,
-        check.one_outcome,
-        check.failed_runs_and_missing_cells,
-        check.runs_at_points_of_their_own,
-        check.its_place_in_a_problem,
-    )
-    for clause in clauses:
-        clause()
-    return [clause.__name__.replace("_", " ") for clause in clauses]
+    return check_clauses(_EmulatorCheck(emulator, runs, seed))
 
 
 def simulate(x: Array, theta: Array) -> Array:

@@ -18,7 +18,7 @@ from ..kernels import Kernel
 from ..kernels.base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState
 from ..problem.prior.parameters import Parameters
 from ..problem.prior.priors import Distribution
-from .base import require
+from .base import check_clauses, require
 
 #: a true kernel fails one of the three clauses on distributions with this probability, for the seeds at hand
 FALSE_ALARM = 1e-4
@@ -48,22 +48,7 @@ def check_kernel(kernel: Kernel, chains: int = 200, steps: int = 4, seed: int = 
     >>> check_kernel(oc.kernels.Laplace(), chains=100)[:3]
     ['shapes', 'inputs are left alone', 'determinism']
     """
-    check = _KernelCheck(kernel, chains, steps, seed)
-    clauses = (
-        check.shapes,
-        check.inputs_are_left_alone,
-        check.determinism,
-        check.a_saved_state_goes_on,
-        check.bounds_and_failures_are_honoured,
-        check.missing_cells_do_not_matter,
-        check.a_gaussian_conditional_is_left_invariant,
-        check.a_moved_target_is_honoured,
-        check.a_bad_start_is_forgotten,
-        check.the_description_can_be_stored,
-    )
-    for clause in clauses:
-        clause()
-    return [clause.__name__.replace("_", " ") for clause in clauses]
+    return check_clauses(_KernelCheck(kernel, chains, steps, seed))
 
 
 class _Linear:

@@ -20,7 +20,7 @@ from ..methods import Draws, Method, Plan
 from ..problem import Box, Problem
 from ..problem.prior.priors import Distribution
 from ..results import Posterior
-from .base import ContractError, require
+from .base import ContractError, check_clauses, require
 
 CHAINS = 2
 #: how far a bias that is predicted at known points may lie from the draws, as a share of its size
@@ -51,21 +51,7 @@ def check_method(method: Method, draws: int = 10, warmup: int = 25, seed: int = 
     >>> check_method(oc.methods.NoBias())[:3]
     ['shapes', 'the model is the simulator at theta', 'inputs are left alone']
     """
-    check = _MethodCheck(method, draws, warmup, seed)
-    clauses = (
-        check.shapes,
-        check.the_model_is_the_simulator_at_theta,
-        check.inputs_are_left_alone,
-        check.determinism,
-        check.the_description_can_be_stored,
-        check.the_simulator_may_fail,
-        check.predictions_continue_the_draws,
-        check.orthogonality_where_it_is_claimed,
-        check.what_it_cannot_do_is_refused,
-    )
-    for clause in clauses:
-        clause()
-    return [clause.__name__.replace("_", " ") for clause in clauses]
+    return check_clauses(_MethodCheck(method, draws, warmup, seed))
 
 
 class _MethodCheck:
@@ -101,6 +87,12 @@ class _MethodCheck:
             kept = np.allclose(result.model.reshape(expected.shape), expected, rtol=1e-10, atol=1e-12)
             require(kept, "model is not the simulator at theta, in the outcomes' units")
 
+    def inputs_are_left_alone(self) -> None:
+        problem, fresh = self._problems[0], _one_outcome()
+        for name in ("x", "y"):
+            kept = np.array_equal(getattr(fresh.data, name), getattr(problem.data, name))
+            require(kept, f"the run changed the problem's {name} in place")
+
     def determinism(self) -> None:
         """The same Problem is used again: nothing of the first run may stick to it."""
         first = self._results[0]
@@ -109,12 +101,6 @@ class _MethodCheck:
             kept = np.array_equal(getattr(first, name), getattr(again, name))
             require(kept, f"the same generators gave a different {name}")
         require(not np.array_equal(first.theta, other.theta), "different generators gave the same theta")
-
-    def inputs_are_left_alone(self) -> None:
-        problem, fresh = self._problems[0], _one_outcome()
-        for name in ("x", "y"):
-            kept = np.array_equal(getattr(fresh.data, name), getattr(problem.data, name))
-            require(kept, f"the run changed the problem's {name} in place")
 
     def the_description_can_be_stored(self) -> None:
         stored = self._method.describe()

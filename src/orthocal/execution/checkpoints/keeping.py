@@ -70,7 +70,7 @@ def unpack(packed: bytes | bytearray) -> Any:
         raise FileError("its digest does not fit")
     end = LENGTH + int.from_bytes(content[:LENGTH], "big")
     try:
-        return _Reader(content[end:]).filled(json.loads(bytes(content[LENGTH:end])))
+        return _ArrayReader(content[end:]).filled(json.loads(bytes(content[LENGTH:end])))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise FileError(f"it holds something unknown ({error})") from None
 
@@ -172,7 +172,7 @@ def _ours(name: str) -> Any:
     return found if is_dataclass(found) or (issubclass(found, tuple) and hasattr(found, "_fields")) else None
 
 
-class _Reader:
+class _ArrayReader:
     """Fills a skeleton with the arrays whose values follow it, in their order."""
 
     def __init__(self, values: memoryview) -> None:

@@ -12,7 +12,7 @@ from ...arrays import Array, IntArray
 from ...bias.base import SAMPLERS
 from ...bias.outcomes import OutcomesBias, OutcomesState
 from ...errors import IdentifiabilityError
-from ...kernels.warmup import Changing, run_chains
+from ...kernels.warmup import Stepper, run_chains
 from ...problem.noise.noise import NoiseSource
 from ...problem.problem import Problem
 from ...regression.linear_part import Others
@@ -96,7 +96,7 @@ class GibbsDraw(NamedTuple):
     square: Array | None
 
 
-class Gibbs(Changing):
+class Gibbs(Stepper[GibbsDraw]):
     """The chains of one problem: b | beta, beta | b and, where it is sampled, the noise, or its correlated part.
 
     Several problems with one beta have steps of their own in between: ``complete``, ``draw_bias``, ``information``,

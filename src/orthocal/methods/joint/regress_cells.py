@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays import Array, IntArray, summed
-from ...bias.base import BiasSampler, Gridded
+from ...bias.base import BiasSampler
 from ...bias.outcomes import OutcomesBias
-from ...kernels.warmup import Changing, run_chains
+from ...kernels.warmup import Stepper, run_chains
 from ...problem.noise.noise import NoiseSource
 from ...problem.problem import Problem
+from ...regression.compiled import Gridded
 from ..base import Plan
 from ..fine_nodes import LARGE, Integrals, of_outcome
 from ..stored_draws import stacked_records
@@ -95,7 +96,7 @@ class _CellsDraw(NamedTuple):
     records: dict[str, Array]
 
 
-class _CellsGibbs(Changing):
+class _CellsGibbs(Stepper[_CellsDraw]):
     changing = ("_beta", "_states")
 
     def __init__(

@@ -16,7 +16,7 @@ from ...arrays import Array
 from ...bias import GP
 from ...bias.base import BiasSampler
 from ...bias.outcomes import OutcomesBias
-from ...kernels.warmup import Changing, run_chains
+from ...kernels.warmup import Stepper, run_chains
 from ...problem.problem import Problem
 from ..base import Plan
 from ..hyperparameters import Walks, hyper_outcomes, require_separate_outcomes
@@ -42,7 +42,7 @@ class _SampledDraw(NamedTuple):
     records: dict[str, Array]
 
 
-class _SampledRegression(Changing):
+class _SampledRegression(Stepper[_SampledDraw]):
     changing = ("_beta", "_walks.places")
 
     def __init__(self, problem: Problem, plan: Plan, prior: GP, linear: Linear) -> None:
@@ -122,7 +122,7 @@ def noise_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear
     return run.finished(run_chains(run, plan.warmup, plan.draws, plan.rngs))
 
 
-class _NoiseRun(Changing):
+class _NoiseRun(Stepper[tuple[Array, Array]]):
     changing = ("_precision",)
 
     def __init__(self, problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear) -> None:

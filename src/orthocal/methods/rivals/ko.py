@@ -16,7 +16,7 @@ from ...bias.outcomes import OutcomesBias
 from ...kernels import Kernel, Laplace
 from ...kernels.base import Conditional, ThetaModel, dispersed_starts, require_kernel
 from ...kernels.laplace import inner_steps
-from ...kernels.warmup import Changing, run_chains
+from ...kernels.warmup import Stepper, run_chains
 from ...problem.preflight.cost import RunCost
 from ...problem.problem import Problem
 from ..base import CHAIN_COST, Draws, ListedMethod, Plan, RunNotes, listed
@@ -38,7 +38,7 @@ def sample_with_hyperparameters(problem: Problem, plan: Plan, prior: GP, kernel:
     return _KORun(problem, plan, prior, kernel).draws()
 
 
-class _KORun(Changing):
+class _KORun(Stepper[tuple[KeptDraw, Array]]):
     """One run of the sampler. The theta step sees an outcome as a row, whose cells are correlated by S_k."""
 
     changing = ("_precision", "_tuning", "_state", "_walks.places", "_typical")

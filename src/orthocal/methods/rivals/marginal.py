@@ -20,7 +20,7 @@ from ...errors import InputError, NonFiniteError
 from ...kernels import Kernel
 from ...kernels.base import Conditional, StepInfo, ThetaModel, ThetaState, at_middle, dispersed_starts
 from ...kernels.laplace import LaplaceTuning, inner_steps, linearised, with_precision
-from ...kernels.warmup import Changing, run_chains
+from ...kernels.warmup import Stepper, run_chains
 from ...problem.noise.noise import NoiseSource
 from ...problem.problem import Problem
 from ..base import Draws, Plan, RunNotes
@@ -168,7 +168,7 @@ def gaussian_bias(problem: Problem, prior: GP, nodes: Array) -> OutcomesBias:
     return fitted_bias(prior, problem, nodes)
 
 
-class FixedNoiseRun(Changing):
+class FixedNoiseRun(Stepper[KeptDraw]):
     """Draws of theta from its marginal posterior and of the bias given theta."""
 
     changing = ("_state", "_plain_tuning", "_marginal.gradients.known")
@@ -281,7 +281,7 @@ def sample(
     return FixedNoiseRun(problem, plan, at(None), bias, kernel).draws(fields)
 
 
-class _MarginalRun(Changing):
+class _MarginalRun(Stepper[KeptDraw]):
     """One run of the sampler; each chain has its own noise, and with it its own marginal posterior of theta."""
 
     changing = ("_precision", "_tuning", "_states", "_gradients.known")
