@@ -127,7 +127,7 @@ def _planned(
     rest = (int(chains), seed, int(warmup), progress, where, int(1e6 * keep_mb))
     if isinstance(problem, Experiments):
         taken = _asked_draws_of_each(problem.problems.values(), chosen, emulator_draws)
-        return _together(problem, chosen, (*rest, taken))
+        return _joint_run(problem, chosen, (*rest, taken))
     return _Run(problem, chosen, *rest, _asked_draws(problem, chosen, emulator_draws))
 
 
@@ -303,7 +303,7 @@ def check_lengths(draws: int, chains: int, warmup: int, seed: int | None) -> Non
         raise InputError(f"seed={seed!r}: give a whole number that is not negative, or None")
 
 
-def _together(experiments: Experiments, method: Method, rest: tuple[Any, ...]) -> _Run:
+def _joint_run(experiments: Experiments, method: Method, rest: tuple[Any, ...]) -> _Run:
     """The run of several experiments; that of one is the run of its problem."""
     joint = joint_method(method)
     if len(experiments) == 1:

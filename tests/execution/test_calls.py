@@ -185,7 +185,7 @@ def test_short_calls_go_together_and_fewer_towards_the_end(seconds, sizes):
     shared.took(seconds, "f")
     waiting, found = 7, []
     while waiting:
-        found.append(shared.together(waiting, "f"))
+        found.append(shared.group_size(waiting, "f"))
         waiting -= found[-1]
     assert found == sizes
 

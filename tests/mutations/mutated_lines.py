@@ -289,8 +289,8 @@ MUTATIONS = [
         "emulators/test_kriging.py",
         (
             "a scale for its square",
-            "(scale.scale**2 * fitted.variance(unit)[0])",
-            "(scale.scale * fitted.variance(unit)[0])",
+            "(scale.scale**2 * variance(unit)[0])",
+            "(scale.scale * variance(unit)[0])",
         ),
         (
             "a scale for its square between the points",

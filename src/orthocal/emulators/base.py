@@ -2,7 +2,7 @@
 
 A regressor learns targets (N, r) from inputs (N, k), which lie in the unit cube of the runs; the targets have mean 0
 and sd 1. What inputs and targets are is the layout: ``ComponentEmulator`` and ``StackedEmulator`` make them of a table
-of runs, and outputs of the predictions. ``Foreign`` makes a regressor of any object with ``fit`` and ``predict``.
+of runs, and outputs of the predictions. ``ExternalRegressor`` makes one of any object with ``fit`` and ``predict``.
 """
 
 from __future__ import annotations

@@ -224,7 +224,7 @@ class FixedPoints:
         self._parts: list[tuple[Hinges, Array]] = []
         for basis in fitted.bases:
             in_x, in_theta = _split(basis, d)
-            factors, knots, member = _distinct(*in_theta)
+            factors, knots, member = _unique(*in_theta)
             values = np.empty((len(points), len(member)))
             basis_values(*_hinges(*in_x), scaled, degree, values)
             weights = np.zeros((len(factors), len(points)))
@@ -269,12 +269,12 @@ def _merged(draws: list[Splines], order: int, weights: Array | None) -> Splines:
     knots = np.concatenate([np.empty((0, order)), *(draws[i].knots for i in used)])
     parts = [draws[i].coefficients if weights is None else weights[i] * draws[i].coefficients for i in used]
     coefficients = np.concatenate([np.empty(0), *parts])
-    distinct, distinct_knots, member = _distinct(factors, knots)
+    distinct, distinct_knots, member = _unique(factors, knots)
     summed = np.bincount(member, coefficients, len(distinct)).astype(np.float64)
     return Splines(distinct, distinct_knots, summed / max(len(draws), 1) if weights is None else summed)
 
 
-def _distinct(factors: Codes, knots: Array) -> tuple[Codes, Array, IntArray]:
+def _unique(factors: Codes, knots: Array) -> tuple[Codes, Array, IntArray]:
     """The distinct products of hinges, and which of them each one is."""
     _, place, member = np.unique(np.hstack([factors, knots]), axis=0, return_index=True, return_inverse=True)
     return factors[place], np.ascontiguousarray(knots[place]), member.ravel().astype(np.intp)

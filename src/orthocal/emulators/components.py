@@ -70,7 +70,7 @@ class ComponentEmulator(Emulator):
         scaled = Range.of_spread if hasattr(regressor, "fit_components") else _between
         self.scores = [scaled(basis.scores) for basis in self._bases]
         self.fitted = [
-            _learnt(regressor, unit, scale.apply(basis.scores))
+            _fitted_scores(regressor, unit, scale.apply(basis.scores))
             for scale, basis in zip(self.scores, self._bases, strict=True)
         ]
         super().__init__(name, runs, regressor, self.fitted, [basis.scores.std(axis=0) for basis in self._bases])
@@ -175,7 +175,7 @@ class ComponentEmulator(Emulator):
         elif self._uncertain is None:
             found = self._interpolated(x)
         else:
-            found = self._drawn_over_x(x, self._uncertain.learnt.functions(x))
+            found = self._drawn_over_x(x, self._uncertain.emulator.functions(x))
         self._kept[key] = found
         if len(self._kept) > KEPT:
             self._kept.pop(next(iter(self._kept)), None)
@@ -224,7 +224,7 @@ class _Uncertain:
 
     def __init__(self, learnt: ComponentEmulator, output: Array, bases: list[Basis], rng: np.random.Generator) -> None:
         """``learnt`` is the emulator itself."""
-        self.learnt = learnt
+        self.emulator = learnt
         weights = rng.standard_normal((len(bases), len(output))) / np.sqrt(len(output))
         self._rest = [
             own @ (output[:, :, k] - basis.mean - basis.scores @ basis.functions)
@@ -251,7 +251,7 @@ def _over_x(basis: Basis, points: Array) -> tuple[Range, FittedGP]:
     return scale, GP(nu=2.5).fit(points, scale.apply(values))
 
 
-def _learnt(regressor: Regressor, inputs: Array, scores: Array) -> FittedRegressor:
+def _fitted_scores(regressor: Regressor, inputs: Array, scores: Array) -> FittedRegressor:
     own = deepcopy(regressor)
     fit: Callable[[Array, Array], FittedRegressor] = getattr(own, "fit_components", own.fit)
     return fit(inputs, scores)

@@ -75,7 +75,7 @@ NEAR_ENOUGH = 0.5
 MOST_RUNS = 20_000
 
 
-class Nearness:
+class RunDistance:
     """Which theta have runs nearby, for runs at theta (s, p).
 
     ``lengthscale`` (p,) is the emulator's, in units of the runs' ranges; None for one that has none.
@@ -190,7 +190,7 @@ class Emulator:
         # replicates fill no gaps
         repeats = repeated_rows(worked)
         distinct = worked if repeats is None else worked[repeats.first]
-        self._nearness = Nearness(distinct, common_lengthscale(fitted, sizes, runs.p))
+        self._run_distance = RunDistance(distinct, common_lengthscale(fitted, sizes, runs.p))
         self._gradients, self._variances = that_have(fitted, "gradient"), that_have(fitted, "variance")
         self.smooth = len(self._gradients) == len(fitted)
         self.has_variance = len(self._variances) == len(fitted)
@@ -365,7 +365,7 @@ class Emulator:
         >>> oc.emulate(runs, "gp", progress=False).outside([[2.0], [4.0]])
         array([False,  True])
         """
-        return self._nearness.outside(np.atleast_2d(as_floats(theta, "theta")))
+        return self._run_distance.outside(np.atleast_2d(as_floats(theta, "theta")))
 
     def outside_x(self, x: ArrayLike) -> BoolArray:
         """The same for points x (m, d): which have no points of the runs nearby.
@@ -378,12 +378,12 @@ class Emulator:
         >>> oc.emulate(runs, "gp", progress=False).outside_x([0.5, 5.0])
         array([False,  True])
         """
-        return self._x_nearness.outside(self._points(x))
+        return self._x_distance.outside(self._points(x))
 
     @cached_property
-    def _x_nearness(self) -> Nearness:
+    def _x_distance(self) -> RunDistance:
         x = self.runs.x
-        return Nearness(np.unique(np.vstack(x) if isinstance(x, tuple) else x, axis=0))
+        return RunDistance(np.unique(np.vstack(x) if isinstance(x, tuple) else x, axis=0))
 
     def mean(self, x: Array, theta: Array) -> Array:
         """f_hat at points (m, d) and theta (p,) that are arrays already, (m, q): what a call returns.

@@ -14,7 +14,7 @@ from ..runs.table import RunTable
 from .base import EMULATORS, Layout, Regressor
 from .components import ComponentEmulator
 from .emulator import Emulator
-from .scikit_learn import FitPredict, Foreign
+from .scikit_learn import ExternalRegressor, FitPredict
 from .stacked import StackedEmulator
 
 LayoutChoice = Literal["auto"] | Layout
@@ -50,7 +50,7 @@ def regressor_by_name(emulator: EmulatorChoice) -> tuple[str, Regressor]:
         if isinstance(emulator, kind):
             return name, emulator
     # a class of the user's may say which layout suits it
-    return type(emulator).__name__, emulator if isinstance(emulator, Regressor) else Foreign(emulator)
+    return type(emulator).__name__, emulator if isinstance(emulator, Regressor) else ExternalRegressor(emulator)
 
 
 def usable_runs(runs: RunTable) -> RunTable:

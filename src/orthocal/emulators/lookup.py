@@ -81,7 +81,7 @@ class Lookup:
     ) -> None:
         d = points.shape[1]
         bins = np.array([len(cuts) + 1 for cuts in cut_points], dtype=np.int64)
-        point_bins, self._row_of_point = distinct_rows(points, cut_points[:d])
+        point_bins, self._row_of_point = unique_rows(points, cut_points[:d])
         shape = (len(forests), point_bins.shape[1])
         counts = np.zeros((len(bins) - d, len(bins) - d), dtype=np.int64)
         others = [count_leaves(forest.kind, bins, d, counts) for forest in forests]
@@ -167,7 +167,7 @@ def plan_tables(counts: IntArray, bins: IntArray, most_cells: int) -> LookupTabl
     return LookupTables(choice, np.array(first, dtype=np.int64), shaped[0], shaped[1], used)
 
 
-def distinct_rows(points: Array, cut_points: list[Array]) -> tuple[Bytes, IntArray]:
+def unique_rows(points: Array, cut_points: list[Array]) -> tuple[Bytes, IntArray]:
     """The distinct cells of the points, bins (d, u), and which of them each point is in, (m,)."""
     if not points.shape[1]:
         return np.zeros((0, 1), dtype=np.uint8), np.zeros(len(points), dtype=np.int64)
@@ -183,7 +183,7 @@ def _grouped(lists: list[tuple[Bytes, Array]], point_bins: Bytes, draws: int) ->
     for target, (box, value) in enumerate(lists):
         # the bounds in x first, so that sorting makes the groups
         theta = [*range(d, k), *range(k + d, 2 * k)]
-        distinct, member = _distinct_bytes(np.hstack([_in_ranks(box, point_bins), box[:, theta]]))
+        distinct, member = _unique_bytes(np.hstack([_in_ranks(box, point_bins), box[:, theta]]))
         summed = np.bincount(member, value, len(distinct)) / draws
         changes = np.flatnonzero((distinct[1:, : 2 * d] != distinct[:-1, : 2 * d]).any(axis=1)) + 1
         ends = np.concatenate([[0], changes, [len(distinct)]]) if len(distinct) else np.zeros(1, dtype=np.intp)
@@ -226,7 +226,7 @@ def _rows_between(low: Bytes, high: Bytes, point_bins: Bytes) -> IntArray:
     return np.flatnonzero(((point_bins >= low[:, None]) & (point_bins <= high[:, None])).all(axis=0))
 
 
-def _distinct_bytes(rows: Bytes) -> tuple[Bytes, IntArray]:
+def _unique_bytes(rows: Bytes) -> tuple[Bytes, IntArray]:
     """The distinct rows of an array of bytes, sorted, and which of them each row is."""
     if not rows.size:
         return rows, np.zeros(len(rows), dtype=np.intp)
@@ -284,7 +284,7 @@ class SoftFunction:
     def __init__(self, forest: SoftForest, points: Array) -> None:
         d = points.shape[1]
         self._forest, self._width = forest, np.ascontiguousarray(forest.width[d:])
-        self._point_bins, self._row_of_point = distinct_rows(points, forest.cut_points[:d])
+        self._point_bins, self._row_of_point = unique_rows(points, forest.cut_points[:d])
         own = forest.cut_points[d:]
         self._cut_points = np.concatenate([np.empty(0), *own])
         self._starts = np.concatenate([[0], np.cumsum([len(cuts) for cuts in own], dtype=np.int64)])

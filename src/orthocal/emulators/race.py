@@ -161,8 +161,8 @@ def _held_out(runs: RunTable, test: IntArray, emulator: EmulatorChoice) -> HeldO
     prediction: list[Array] = []
     var: list[Array] = []
     spent = 0.0
-    theta, shown = _shown(runs, test)
-    for one, (x, output, count) in zip(theta, shown, strict=True):
+    theta, compared = _compared_runs(runs, test)
+    for one, (x, output, count) in zip(theta, compared, strict=True):
         if not truth:
             # what is computed once for these points does not count for each theta
             fitted(x, one)
@@ -190,7 +190,7 @@ def _var_of_mean(fitted: Emulator, x: Array, theta: Array, count: int) -> Array:
     return var + fitted.scatter_var(x, theta) / count if fitted.has_scatter else var
 
 
-def _shown(runs: RunTable, test: IntArray) -> tuple[Array, list[tuple[Array, Array, int]]]:
+def _compared_runs(runs: RunTable, test: IntArray) -> tuple[Array, list[tuple[Array, Array, int]]]:
     """What is predicted: theta, and x, output and number of runs of each; replicates at common points are averaged."""
     if runs.ragged:
         return runs.theta[test], [(runs.x[i], runs.output[i], 1) for i in test]

@@ -36,7 +36,7 @@ class FitPredict(Protocol):
         """Numbers, one a row."""
 
 
-class Foreign:
+class ExternalRegressor:
     """Any object with ``fit(inputs, targets)`` and ``predict(inputs)``: one copy of it for each target.
 
     Its gradient is by central differences over a tenth of the runs' range at least, as that of step functions.
@@ -49,7 +49,7 @@ class Foreign:
             raise InputError(f"the emulator is {type(model).__name__}: give a name, or an object with fit and predict")
         self.model = model
 
-    def fit(self, inputs: Array, targets: Array) -> FittedForeign:
+    def fit(self, inputs: Array, targets: Array) -> FittedExternal:
         models = []
         for target in targets.T:
             model = deepcopy(self.model)
@@ -60,10 +60,10 @@ class Foreign:
                     f"fit of {type(self.model).__name__} raised {type(error).__name__}: {error}"
                 ) from error
             models.append(model if fitted is None else fitted)
-        return FittedForeign(models)
+        return FittedExternal(models)
 
 
-class FittedForeign:
+class FittedExternal:
     """The fitted copies."""
 
     def __init__(self, models: list[FitPredict]) -> None:

@@ -45,7 +45,7 @@ class StackedEmulator(Emulator):
         unit = self._inputs.apply(rows)
         known = ~np.isnan(long.output)
         self._parts: list[OutcomeGroup] = []
-        for outcomes in _together(known):
+        for outcomes in _outcome_groups(known):
             used = known[:, outcomes[0]]
             if used.sum() < 2:
                 raise InputError(f"outcome {runs.outcome_names[outcomes[0]]!r} has no output in any run")
@@ -130,7 +130,7 @@ def _with_theta(points: Array, theta: Array) -> Array:
     return np.hstack([points, np.tile(theta, (len(points), 1))])
 
 
-def _together(known: BoolArray) -> list[list[int]]:
+def _outcome_groups(known: BoolArray) -> list[list[int]]:
     """The outcomes in groups that have the same cells."""
     groups: dict[bytes, list[int]] = {}
     for k, column in enumerate(known.T):

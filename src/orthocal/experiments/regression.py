@@ -20,7 +20,7 @@ from ..kernels.warmup import Stepper, run_chains
 from ..methods.base import Plan
 from ..methods.bias_samplers import fitted_bias, with_integrals
 from ..methods.joint.gibbs import Gibbs, GibbsDraw, drawn_beta
-from ..methods.joint.identifiable import Determined, determined_part
+from ..methods.joint.identifiable import Determined, identifiable_part
 from ..methods.joint.regress import RANK, Linear, Regressed, with_prior
 from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
@@ -43,7 +43,7 @@ def prepared(experiments: Experiments, prior: BiasPrior, merges: bool) -> tuple[
     """The parts of the regression, and the simulator of all together."""
     together = experiments.together
     # an error about the parameters comes before any long work
-    determined = determined_part(together)
+    determined = identifiable_part(together)
     if determined is not None and experiments.pools:
         raise InputError(
             "some combination of the parameters does not move any simulator, so that pooled values cannot be learnt: "
@@ -122,7 +122,7 @@ def regressed(experiments: Experiments, prior: BiasPrior, plan: Plan, merges: bo
     )
     own = arrow_draws(each, linear, plan) if gaussian else _gibbs_draws(each, plan)
     gathered = _gathered(each, own, linear)
-    determined = determined_part(experiments.together)
+    determined = identifiable_part(experiments.together)
     if determined is None and not gaussian:
         gathered = with_prior(_with_data(linear, each), gathered, plan.rngs)
     elif determined is None:

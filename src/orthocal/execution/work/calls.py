@@ -232,7 +232,7 @@ class ParallelCalls:
         known = self._seconds[label]
         return median(known) if known else 0.0
 
-    def together(self, waiting: int, label: str) -> int:
+    def group_size(self, waiting: int, label: str) -> int:
         """How many of the calls that wait go to a worker together: fewer towards their end."""
         if self.threads or self.timeout is not None:
             return 1
@@ -316,7 +316,7 @@ class _Sent:
     def _next(self, waiting: deque[Call]) -> list[Call]:
         """What goes to a worker together."""
         taken = [waiting.popleft()]
-        for _ in range(0 if taken[0].alone else self._calls.together(len(waiting) + 1, self._label) - 1):
+        for _ in range(0 if taken[0].alone else self._calls.group_size(len(waiting) + 1, self._label) - 1):
             if waiting[0].alone:
                 break
             taken.append(waiting.popleft())

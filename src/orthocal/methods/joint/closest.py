@@ -211,7 +211,7 @@ class _ClosestSearch:
             unit = self._unit(d)
             if number < LEARNING_ROUNDS and known.any():
                 before = self._expansion
-                self._expansion = before.learnt(d[known], missed[known], unit)
+                self._expansion = before.updated(d[known], missed[known], unit)
                 missed[known] -= self._expansion.at(d[known]) - before.at(d[known])
             at_these = self._objective(moved, missed[moved]).slopes(d[moved], np.arange(len(moved)))
             step = np.abs(self._newton(d[moved], at_these.gradient, at_these.hessian)).max(axis=1)

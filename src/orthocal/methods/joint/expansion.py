@@ -75,7 +75,7 @@ class Expansion:
         """sum_r along_r d2phi_r / dd2 for along (s, r), (s, p, p); that of the terms, which is small, is left out."""
         return np.asarray(np.tensordot(along[:, : len(self.bends)], self.bends, axes=1))
 
-    def learnt(self, d: Array, missed: Array, unit: float) -> Expansion:
+    def updated(self, d: Array, missed: Array, unit: float) -> Expansion:
         """With cubic and quartic terms, by regression of what was missed, (s, k), at d (s, p); ``unit`` scales d.
 
         The terms that are there already stay, with what they miss added to them.

@@ -58,7 +58,7 @@ class BiasIntegrated(NamedTuple):
         return np.asarray(scale[:, None, None] * B), np.asarray(scale[:, None] * pull)
 
 
-def check_determined(problem: Problem, linear: Linear) -> None:
+def check_identifiable(problem: Problem, linear: Linear) -> None:
     """Refuse data that do not determine beta."""
     p = linear.at_data.shape[2]
     seen = linear.at_data[problem.data.observed.any(axis=1)].reshape(-1, p)
@@ -76,7 +76,7 @@ def gibbs_draws(
 
     ``integrals`` says what the nodes of ``bias`` are, if they are not the problem's.
     """
-    check_determined(problem, linear)
+    check_identifiable(problem, linear)
     run = Gibbs(problem, plan, bias, linear, integrals)
     return run.finished(run_chains(run, plan.warmup, plan.draws, plan.rngs))
 

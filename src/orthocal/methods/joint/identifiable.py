@@ -62,7 +62,7 @@ class Determined(NamedTuple):
         return Held(self.held, theta, self.basis, self.linear.at_nodes * self.linear.unit**2)
 
 
-def determined_part(problem: Problem) -> Determined | None:
+def identifiable_part(problem: Problem) -> Determined | None:
     """What the simulator answers to, or None where that is every parameter."""
     found = problem.directions
     if found.weakest >= HELD:

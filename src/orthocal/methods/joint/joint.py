@@ -34,7 +34,7 @@ from ..stored_draws import AtData, at_data
 from .closest import Closest, closest
 from .emulator_draws import Emulated, projected_on_draws
 from .gibbs import gibbs_draws
-from .identifiable import determined_part, outside_support, with_open_directions
+from .identifiable import identifiable_part, outside_support, with_open_directions
 from .objective import Held
 from .regress import Linear, Regressed, gaussian_draws
 from .regress_cells import cells_draws
@@ -93,7 +93,7 @@ class Joint(ListedMethod):
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
         # an error about the parameters comes before any long work
-        part = determined_part(problem)
+        part = identifiable_part(problem)
         linear = Linear.of(problem) if part is None else part.linear
         emulated = Emulated.of(problem, plan, linear)
         if part is None:

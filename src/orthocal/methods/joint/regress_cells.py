@@ -26,7 +26,7 @@ from ...regression.compiled import Gridded
 from ..base import Plan
 from ..fine_nodes import LARGE, Integrals, of_outcome
 from ..stored_draws import stacked_records
-from .gibbs import check_determined
+from .gibbs import check_identifiable
 from .regress import Linear, Regressed, by_chain, with_prior
 
 
@@ -77,7 +77,7 @@ def cells_draws(
     small = all(np.sum(np.log2([len(points) + 1 for points in own.cut_points])) < 60 for own in samplers)
     if not small or len(samplers) < len(bias.samplers):
         return None
-    check_determined(problem, linear)
+    check_identifiable(problem, linear)
     outcomes = [CellData.of(problem, linear, sampler, k, nodes) for k, sampler in enumerate(samplers)]
     run = _CellsGibbs(problem, plan, outcomes, bias.samplers, linear, integrals)
     return run.finished(run_chains(run, plan.warmup, plan.draws, plan.rngs))

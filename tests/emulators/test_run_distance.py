@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.stats import qmc
 
 import orthocal as oc
-from orthocal.emulators.emulator import Nearness
+from orthocal.emulators.emulator import RunDistance
 
 DIMENSIONS = (1, 2, 5, 11)
 X = np.linspace(0, 1, 40)
@@ -113,7 +113,7 @@ def test_hardly_any_theta_of_a_box_that_runs_fill_is_outside(p, kind):
     for seed in range(8):
         for s in (10 * p, 40 * p):
             runs = design(p, max(s, 16), seed, kind)
-            shares.append(Nearness(runs).outside(np.random.default_rng(seed).random((1000, p))).mean())
+            shares.append(RunDistance(runs).outside(np.random.default_rng(seed).random((1000, p))).mean())
     assert np.mean(shares) < 0.01
 
 
@@ -121,8 +121,8 @@ def test_hardly_any_theta_of_a_box_that_runs_fill_is_outside(p, kind):
 def test_far_away_is_outside_whatever_the_length_scales(p):
     runs = design(p)
     for lengthscale in (None, np.full(p, 0.3), np.full(p, 30.0)):
-        assert Nearness(runs, lengthscale).outside(np.array([np.full(p, 1.3), np.full(p, -0.3)])).all()
-        assert not Nearness(runs, lengthscale).outside(runs).any()
+        assert RunDistance(runs, lengthscale).outside(np.array([np.full(p, 1.3), np.full(p, -0.3)])).all()
+        assert not RunDistance(runs, lengthscale).outside(runs).any()
 
 
 def test_a_parameter_without_effect_makes_no_hole():
@@ -130,9 +130,9 @@ def test_a_parameter_without_effect_makes_no_hole():
     rng = np.random.default_rng(0)
     runs = np.concatenate([rng.uniform(0, 0.2, (30, 1)), rng.uniform(0.8, 1, (30, 1))])
     middle = np.array([[0.5]])
-    assert Nearness(runs).outside(middle).all()
-    assert Nearness(runs, np.array([0.1])).outside(middle).all()
-    assert not Nearness(runs, np.array([20.0])).outside(middle).any()
+    assert RunDistance(runs).outside(middle).all()
+    assert RunDistance(runs, np.array([0.1])).outside(middle).all()
+    assert not RunDistance(runs, np.array([20.0])).outside(middle).any()
 
 
 def test_an_emulator_that_knows_little_says_so():
