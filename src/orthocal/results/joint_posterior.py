@@ -85,7 +85,7 @@ class JointPosterior(Posterior):
 
     def report(self, path: str | Path) -> Path:
         """Write one self-contained HTML page about all experiments."""
-        from .report.joint_report import write_joint_report
+        from .report.report import write_joint_report
 
         for one in self.experiments.values():
             _ = one.curves

@@ -9,18 +9,14 @@ from functools import partial
 import numpy as np
 from scipy.stats import norm
 
-from ...advice import NOISE_COV
-from ...arrays import Array
 from ...bias.base import SAMPLERS
-from ...findings import Finding, Level
-from ...problem.noise.noise import NoiseSource
+from ...findings import Finding
 from ..predict.outputs import output_bands
 from ..record import Record
 from ..run_facts import RunFacts
+from .noise_findings import replicates_of_outputs
 
 _INPUT = re.compile(r"\binput (\d+)\b")
-#: replicates behind an estimated noise that are few, and too few: its sds are uncertain by 25 and by 40 per cent
-FEW_REPLICATES = 9, 4
 #: probability that an output is called missed where none is
 MISSED_ALARM = 0.05
 #: outputs that a sentence names
@@ -56,28 +52,13 @@ def _named(inputs: tuple[str, ...], found: re.Match[str]) -> str:
 def output_findings(record: Record) -> Iterator[Finding]:
     """What is to be known about the biases, and about how they can be told from the noise."""
     seen = (~np.isnan(record.y)).sum(axis=0)
-    yield from _told_apart(record, seen)
+    yield from replicates_of_outputs(record, seen)
     yield from _sizes(record)
     spare = int((seen > 0).sum()) - len(record.parameter_names)
     if spare <= 0:
         message = f"there are as many parameters as observed outputs ({len(record.parameter_names)})"
         advice = "whatever the simulator misses, some theta explains: of the bias the data say nothing"
         yield Finding("note", "bias", message, advice)
-
-
-def _told_apart(record: Record, seen: Array) -> Iterator[Finding]:
-    if record.run_facts.noise_source is NoiseSource.ESTIMATED:
-        least = int(seen.min())
-        message = (
-            f"it was estimated from as few as {least} observations of an output, to {50 / (least / 2) ** 0.5:.0f} %"
-        )
-        if least <= FEW_REPLICATES[0]:
-            level: Level = "problem" if least <= FEW_REPLICATES[1] else "note"
-            yield Finding(level, "noise", message, "intervals are too narrow: give " + NOISE_COV + ", or more rows")
-    single = int((seen == 1).sum())
-    if single:
-        message = f"{single} outputs have one observation, which cannot tell noise from bias: the noise that was given"
-        yield Finding("note", "noise", f"{message} decides what counts as bias")
 
 
 def _sizes(record: Record) -> Iterator[Finding]:

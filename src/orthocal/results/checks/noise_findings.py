@@ -27,6 +27,8 @@ BY_CHANCE = 0.1
 MOST_DRAWS = 400
 #: posterior sds by which what the first order leaves out may move theta: beyond the first a note, then a problem
 MOVE_LIMITS = 0.3, 1.0
+#: replicates behind an estimated noise that are few, and too few: its sds are uncertain by 25 and by 40 per cent
+FEW_REPLICATES = 9, 4
 
 
 def noise_findings(record: Record, facts: RunFacts) -> Iterator[Finding]:
@@ -48,6 +50,7 @@ def noise_findings(record: Record, facts: RunFacts) -> Iterator[Finding]:
         sd = ", ".join(f"{value:.3g}{error}" for value, error in zip(sds, known, strict=True))
         scale = f" ({', '.join(record.scale_names)})" if record.transforms else ""
         yield Finding("note", "noise", f"its standard deviation was {how}: {sd}{scale}{_of_rows(record)}")
+    # replicates, and what else the estimate found in the data: see ``problem/noise/estimate.py``
     yield from facts.noise_remarks
     observed = ~np.isnan(record.y)
     projected = record.projection in (ProjectionKind.FUNCTIONAL, ProjectionKind.FINITE)
@@ -74,6 +77,22 @@ def noise_findings(record: Record, facts: RunFacts) -> Iterator[Finding]:
         where = f"in {counted(rows, 'row')}{nothing}"
         message = f"{missing} of {observed.size} cells of y are missing, {where}; all others are used"
         yield Finding("note", "missing data", message)
+
+
+def replicates_of_outputs(record: Record, seen: Array) -> Iterator[Finding]:
+    """Whether the ``seen`` (q,) replicates of outputs without inputs tell noise from bias."""
+    if record.run_facts.noise_source is NoiseSource.ESTIMATED:
+        least = int(seen.min())
+        message = (
+            f"it was estimated from as few as {least} observations of an output, to {50 / (least / 2) ** 0.5:.0f} %"
+        )
+        if least <= FEW_REPLICATES[0]:
+            level: Level = "problem" if least <= FEW_REPLICATES[1] else "note"
+            yield Finding(level, "noise", message, "intervals are too narrow: give " + NOISE_COV + ", or more rows")
+    single = int((seen == 1).sum())
+    if single:
+        message = f"{single} outputs have one observation, which cannot tell noise from bias: the noise that was given"
+        yield Finding("note", "noise", f"{message} decides what counts as bias")
 
 
 def _of_rows(record: Record) -> str:

@@ -1,9 +1,9 @@
-"""One self-contained HTML page about a posterior: it opens offline and runs no script."""
+"""One self-contained HTML page about a posterior, of one problem or several: it opens offline and runs no script."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +11,21 @@ import numpy as np
 
 from ...arrays import Array
 from ...files import whole_text
+from ...findings import Findings
 from ...pages.page import Picture, picture, rendered
-from ...pages.tables import Grid, counted
+from ...pages.tables import Grid, counted, summary_rows
 from ..checks.check import findings
 from ..figures import figures as plots
 from ..figures.axes import shown_outcomes
 from ..figures.curves import has_label_curves
 from ..figures.parameters import pairs_panels, posterior_panels, rank_panels, trace_panels
-from ..predict.outputs import WEIGHTS
+from ..predict.bias_size import size_table
+from ..predict.outputs import WEIGHTS, output_rows
 from ..record import Record
 from .captions import POSTERIOR, RESIDUALS, bias_words, fit_words, pairs_words, predictive_words, trace_words
-from .tables import output_grid, parameter_grid, size_grid, size_rows
 
+#: with more parameters the pairs are too small to read
+MOST_PAIRS = 8
 #: with more outcomes their correlations are not listed
 MOST_CORRELATIONS = 6
 _WEIGHTS = {
@@ -37,6 +40,15 @@ _WEIGHTS = {
     ),
     "matrix": "The differences of the outcomes are weighted by the matrix W that was given.",
 }
+_SIZES = (
+    "Root mean square over the domain, in the unit of the outcome (of its transform where it has one) and in standard "
+    "deviations of the noise, and its mean square as a share of the variance of the real process; in brackets 95 % "
+    "intervals. A bias far below one standard deviation of the noise cannot be told from none."
+)
+_OUTPUTS = (
+    "What was observed, ± one standard deviation of its noise; the simulator, its bias in the output's unit and in "
+    "standard deviations of the noise, and both together, each ± one standard deviation of the posterior."
+)
 
 
 def write_report(record: Record, path: str | Path) -> Path:
@@ -185,3 +197,120 @@ def _number(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(_number(one) for one in value) or "none"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+# The tables of a report.
+
+
+def parameter_grid(record: Record) -> Grid:
+    """One row a parameter."""
+    rows = [
+        [
+            _with_unit(record, row["name"]),
+            row["mean"],
+            row["sd"],
+            f"{row['lower']} to {row['upper']}",
+            row["ess"],
+            row["rhat"],
+        ]
+        for row in summary_rows(record.summary())
+    ]
+    header = ["parameter", "mean", "sd", "95 % interval", "effective draws", "R-hat"]
+    return Grid("Parameters", "The posterior of each parameter.", header, rows, 1)
+
+
+def output_grid(record: Record) -> Grid:
+    """One row an output without inputs."""
+    rows = [
+        [_with_unit(record, row["name"]), *(row[part] for part in ("observed", "model", "bias", "noise_sds", "total"))]
+        for row in output_rows(record)
+    ]
+    header = ["output", "observed", "simulator", "bias", "bias, noise sds", "simulator + bias"]
+    return Grid("Outputs", _OUTPUTS, header, rows, 1)
+
+
+def size_grid(rows: list[list[str]]) -> Grid:
+    """One row an outcome."""
+    return Grid("Size of the bias", _SIZES, ["outcome", "size", "noise sds", "share"], rows, 1)
+
+
+def _with_unit(record: Record, name: str) -> str:
+    return f"{name} [{record.units[name]}]" if name in record.units else name
+
+
+def size_rows(record: Record) -> Iterator[list[str]]:
+    """How large the bias is, where the record knows it."""
+    if record.without_inputs or not record.has("bias", "bias_square"):
+        return
+    units = dict(zip(record.scale_names, map(record.units.get, record.outcome_names), strict=True))
+    for name, row in size_table(record, 0.95).iterrows():
+        unit = units[str(name)] if str(name) in record.outcome_names else None
+        shown = str(name) if unit is None else f"{name} [{unit}]"
+        yield [
+            shown,
+            *(
+                f"{row[part]:.3g} ({row[f'{part}_lower']:.3g} to {row[f'{part}_upper']:.3g})"
+                for part in ("rms", "noise_sds", "share")
+            ),
+        ]
+
+
+# One page about several experiments.
+
+
+def write_joint_report(record: Record, own: Mapping[str, Record], found: Findings, path: str | Path) -> Path:
+    """Write the report of all experiments and of each, whole or not at all."""
+    return whole_text(path, _render_joint(record, own, found))
+
+
+def _render_joint(record: Record, own: Mapping[str, Record], found: Findings) -> str:
+    sizes = [[f"{name}: {row[0]}", *row[1:]] for name, one in own.items() for row in size_rows(one)]
+    return rendered(
+        "report.html",
+        __package__,
+        title=record.title,
+        meaning=_joint_meaning(own),
+        tables=[parameter_grid(record), *([size_grid(sizes)] if sizes else [])],
+        findings=found,
+        problems=len(found.problems),
+        pictures=list(_joint_pictures(record, own)),
+        settings=list(_joint_settings(record, own)),
+        version=record.version,
+        created=record.created,
+    )
+
+
+def _joint_meaning(own: Mapping[str, Record]) -> str:
+    weights = {name: float(one.data.attrs.get("experiment_weight", 1.0)) for name, one in own.items()}
+    alike = max(weights.values()) - min(weights.values()) < 1e-12
+    counted = "each experiment counting alike" if alike else "experiments counting as "
+    if not alike:
+        counted += ", ".join(f"{name} {weight:.3g}" for name, weight in weights.items())
+    all_of_them = "both" if len(weights) == 2 else f"all {len(weights)}"
+    return (
+        f"The parameters are those at which the simulators come closest to the real processes of {all_of_them} "
+        "experiments together: they minimise the sum of the squared differences over their domains, in units of the "
+        f"noise, {counted}. What is left is the bias of each experiment."
+    )
+
+
+def _joint_pictures(record: Record, own: Mapping[str, Record]) -> Iterator[Picture]:
+    yield picture("Posterior", POSTERIOR, posterior_panels(record))
+    for name, one in own.items():
+        yield from fit_pictures(one, name)
+    if 1 < len(record.parameter_names) <= MOST_PAIRS:
+        yield picture("Pairs", pairs_words(record), pairs_panels(record))
+    yield picture("Traces", trace_words(record), trace_panels(record))
+
+
+def _joint_settings(record: Record, own: Mapping[str, Record]) -> Iterator[tuple[str, str]]:
+    yield "experiments", ", ".join(own)
+    yield "chains, draws, warm-up", f"{record.chains} x {record.draws}, {record.warmup}"
+    yield "seed", str(record.seed)
+    for name, one in own.items():
+        for key, value in settings_of(one):
+            if key in ("data", "domain", "noise", "scale of the outcomes", "errors of x") or key.startswith("bias of"):
+                yield f"{name}: {key}", value
+    for stage, row in record.times().iterrows():
+        yield f"time: {stage}", f"{row['wall']:.3g} s, {row['calls']:.0f} simulator calls"
+    yield from record.versions.items()
