@@ -1,21 +1,20 @@
-"""All commands in their groups, and those that calibrate a problem file: ``orthocal run`` and ``resume``."""
+"""All commands in their groups, and those about a calibration: ``demo``, ``check``, ``run`` and ``resume``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import ConfigError
 from .campaigns import next_runs, simulate
-from .checks import Check, check, check_before
 from .comparisons import compare
-from .documents import Json, Prints, Quiet, prints_left_out, quietly, say
+from .documents import Json, Prints, Quiet, found_document, give, prints_left_out, quietly, say
 from .emulators import emulate
 from .entry_points import Commands
-from .fits import provenance
+from .fits import is_fit, provenance
 from .outputs import (
     Chains,
     Draws,
@@ -35,6 +34,11 @@ from .results import Kept, Restart, began, calibrated, checkpoint_at, ended_in_w
 from .serving import serve
 from .starting import init
 
+if TYPE_CHECKING:
+    from ..config.experiments_file import ExperimentsFile
+    from ..config.problem_file import ProblemFile
+    from ..findings import Findings
+
 EXAMPLES = """Examples:
 
 orthocal init && orthocal run problem.toml
@@ -51,6 +55,11 @@ app = typer.Typer(
     help="Bayesian calibration of computer models whose bias is unknown.",
     epilog=EXAMPLES,
 )
+
+Check = Annotated[
+    bool,
+    typer.Option("--check", help="Say what a run would cost and what speaks against it, for few calls, and end."),
+]
 
 
 def demo(
@@ -75,6 +84,44 @@ def demo(
     show_fit(posterior, write_fit(posterior, outputs, "fit"))
     outputs.conclude()
     say(f"\nThe best theta in truth is {MODEL1.theta_star[0]:.4f}. Files to start from: {folder / 'problem.toml'}")
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="A problem file, or a result file, fit.nc.", show_default=False)],
+    prints: Prints = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say what speaks against a problem before its run, or against a result.
+
+    Of a problem file: what a run would cost, and what is wrong with it, for few calls of the simulator. Of a result
+    file: its findings. The exit code is 1 where there is a problem.
+    """
+    if is_fit(file):
+        from ..results.files.loading import load
+
+        conclude_check(load(file).check())
+    from ..config.experiments_file import read_any_file
+
+    check_before(read_any_file(file), file, prints)
+
+
+def check_before(config: ProblemFile | ExperimentsFile, path: Path, prints: bool) -> None:
+    """Look at the problem of a file, and end."""
+    from ..config.experiments_file import build_any
+    from ..progress import progress_shown
+
+    with quietly(), progress_shown(True), prints_left_out(prints):
+        problem, sampling = build_any(config, path), config.sampling
+        found = problem.check(config.method.name, sampling.draws, sampling.chains, sampling.warmup).in_files()
+    conclude_check(found)
+
+
+def conclude_check(found: Findings) -> None:
+    """Say what was found, and end: an error where there is a problem."""
+    say(str(found))
+    give({"ok": found.ok, "findings": found_document(found)})
+    raise typer.Exit(0 if found else 1)
 
 
 def run(

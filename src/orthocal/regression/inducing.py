@@ -63,7 +63,7 @@ class RegularGrid(NamedTuple):
     def sums(self, x: Array, weight: Array, values: Array) -> Sums:
         """One pass over the rows x (n, d), weight (n,), values (n, c); rows of weight 0 count for nothing."""
         # compiled, and loaded by those who use it
-        from .grid_kernels import add_sums
+        from .process_kernels import add_sums
 
         size, columns = self.size, values.shape[1]
         functions, mixed, own = np.zeros((size, size)), np.zeros((size, columns)), np.zeros((columns, columns))
@@ -74,7 +74,7 @@ class RegularGrid(NamedTuple):
 
     def at(self, x: Array, values: Array) -> Array:
         """Functions with values (s, M) on the grid at x (n, d), (s, n)."""
-        from .grid_kernels import interpolate
+        from .process_kernels import interpolate
 
         found = np.empty((len(values), len(x)))
         interpolate(np.ascontiguousarray(x), *self, np.ascontiguousarray(values), found)

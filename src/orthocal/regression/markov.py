@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array, BoolArray, IntArray, matrix_root
-from .markov_kernels import condense, moves
+from .process_kernels import condense, moves
 
 #: smoothness -> number of components of the state
 COMPONENTS = {0.5: 1, 1.5: 2, 2.5: 3}
@@ -54,7 +54,7 @@ class Ordered(NamedTuple):
 class Condensed(NamedTuple):
     """What the data say: V' S^-1 V of the columns (c, c), log |S| of data in units of noise, and a chain of states.
 
-    ``links`` E, ``shifts`` a and ``scatters`` V are those of ``markov_kernels.condense``, ``last_mean`` and
+    ``links`` E, ``shifts`` a and ``scatters`` V are those of ``process_kernels.condense``, ``last_mean`` and
     ``last_cov`` the law of the last state.
     """
 
