@@ -19,11 +19,11 @@ from orthocal.cli.demo import PROBLEM, SIMULATOR
 KILLS = int(os.environ.get("ORTHOCAL_KILLS", "2"))
 # so short a run is kept from its start, and more often than it need be
 DRIVER = """import sys
-from orthocal.cli import checkpoints, main
-from orthocal.execution import checkpoint_file, spending
+from orthocal.cli import main, results
+from orthocal.execution.checkpoints import checkpoint_file
 
-checkpoints.AFTER = 0.0
-checkpoint_file.EVERY, spending.SHARE, checkpoint_file.LEAST_SECONDS = 0.01, 1e9, 0.0
+results.AFTER = 0.0
+checkpoint_file.EVERY, checkpoint_file.SHARE, checkpoint_file.LEAST_SECONDS = 0.01, 1e9, 0.0
 if sys.argv[1] == "galaxy":
     # with all orbits the search for the best theta takes most of the time, and the kills all come in it
     from orthocal_galaxy.orbits import OrbitSettings

@@ -21,7 +21,7 @@ from orthocal_galaxy.fit_page import write_all
 from orthocal_galaxy.fit_tables import as_markdown, fit_frame, grids, remarks
 from orthocal_galaxy.galaxy_config import Sampling
 from orthocal_galaxy.kinematics import Kinematics, PixelMap
-from orthocal_galaxy.side_by_side import SideBySide
+from orthocal_galaxy.stacked_emulator import StackedEmulator
 from orthocal_galaxy.stages import Stages
 
 SHARED = Path(__file__).parents[4] / "shared" / "galaxy"
@@ -190,7 +190,7 @@ def test_remarks_and_marks_of_a_mock(fitted):
     assert all(len(row) == len(joint.header) for row in joint.rows)
 
 
-def test_emulators_side_by_side(fitted):
+def test_stacked_emulators(fitted):
     """Its gradient is that of differences, and its outcomes those of its parts."""
     fit, _, _ = fitted
     runs = fit.runs
@@ -198,7 +198,7 @@ def test_emulators_side_by_side(fitted):
         oc.emulate(oc.RunTable(runs.theta, runs.output[:, :, k], runs.x, PARAMETERS, ["x", "y"], [name]), "gp")
         for k, name in enumerate(runs.outcome_names[:2])
     ]
-    both = SideBySide(parts, runs)
+    both = StackedEmulator(parts, runs)
     assert both(runs.x, THETA).shape == (24, 2)
     assert np.array_equal(both(runs.x, THETA)[:, 1:], parts[1](runs.x, THETA))
     step = 1e-5 * np.eye(3)

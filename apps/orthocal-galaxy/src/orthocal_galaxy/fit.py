@@ -22,7 +22,7 @@ from .fit_data import TOGETHER, GalaxyData
 from .fit_runs import make_runs, noted
 from .galaxy_config import Sampling
 from .mock import theta_star
-from .side_by_side import OnEmulator, SideBySide
+from .stacked_emulator import OnEmulator, StackedEmulator
 from .stages import Stages, fingerprint
 
 Say = Callable[[str], None]
@@ -145,7 +145,7 @@ class _Work:
         return str(squared.idxmin())
 
     @cached_property
-    def emulator(self) -> SideBySide:
+    def emulator(self) -> StackedEmulator:
         started = perf_counter()
         self.say(f"emulator: {self.emulator_name}, {self.runs.s} runs")
         names = self.runs.outcome_names
@@ -160,7 +160,7 @@ class _Work:
             )
             for k, name in enumerate(names)
         ]
-        fitted = SideBySide([oc.emulate(part, self.emulator_name) for part in parts], self.runs)
+        fitted = StackedEmulator([oc.emulate(part, self.emulator_name) for part in parts], self.runs)
         self._took("emulator", started)
         return fitted
 

@@ -18,7 +18,7 @@ class _KnowsItsErrors(Protocol):
     def left_out(self, x: Array, theta: Array, count: int) -> Any: ...
 
 
-class SideBySide:
+class StackedEmulator:
     """Emulators of one outcome each, as one of all: f_hat (m, q) and its gradient (m, q, p)."""
 
     def __init__(self, parts: list[oc.emulators.Emulator], runs: oc.RunTable) -> None:
@@ -37,7 +37,7 @@ class SideBySide:
     def variance(self, x: Array, theta: Array) -> Array:
         return np.concatenate([part.variance(x, theta) for part in self.parts], axis=1)
 
-    def draws(self, count: int, seed: int) -> Sequence[SideBySide]:
+    def draws(self, count: int, seed: int) -> Sequence[StackedEmulator]:
         """Joint draws: the outcomes' errors are independent, as the emulators are."""
         seeds = [int(own.generate_state(1)[0]) for own in np.random.SeedSequence(seed).spawn(len(self.parts))]
         return _Draws([part.draws(count, own) for part, own in zip(self.parts, seeds, strict=True)], self.runs)
@@ -61,7 +61,7 @@ class SideBySide:
         return self.parts[0].outside(theta)
 
 
-class _Draws(Sequence[SideBySide]):
+class _Draws(Sequence[StackedEmulator]):
     """Draws side by side, made when they are asked for."""
 
     def __init__(self, parts: list[Sequence[oc.emulators.Emulator]], runs: oc.RunTable) -> None:
@@ -71,13 +71,13 @@ class _Draws(Sequence[SideBySide]):
         return len(self._parts[0])
 
     @overload
-    def __getitem__(self, number: int) -> SideBySide: ...
+    def __getitem__(self, number: int) -> StackedEmulator: ...
     @overload
     def __getitem__(self, number: slice) -> _Draws: ...
-    def __getitem__(self, number: int | slice) -> SideBySide | _Draws:
+    def __getitem__(self, number: int | slice) -> StackedEmulator | _Draws:
         if isinstance(number, slice):
             return _Draws([part[number] for part in self._parts], self._runs)
-        return SideBySide([part[number] for part in self._parts], self._runs)
+        return StackedEmulator([part[number] for part in self._parts], self._runs)
 
 
 class OnEmulator:
@@ -85,7 +85,7 @@ class OnEmulator:
 
     theta_0 = None
 
-    def __init__(self, emulator: SideBySide, x: Array) -> None:
+    def __init__(self, emulator: StackedEmulator, x: Array) -> None:
         self.x, self._emulator = x, emulator
 
     def __call__(self, x: Array, theta: Array) -> Array:
