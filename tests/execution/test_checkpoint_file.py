@@ -51,9 +51,14 @@ def path(tmp_path):
 )
 def test_other_work_is_refused(path, changed, words):
     before = path.read_bytes()
-    with pytest.raises(FileError, match=f"is a checkpoint of other work: {words}.*delete it to begin again"):
+    with pytest.raises(FileError, match=f"is a checkpoint of other work: {words}.*delete it to begin again") as refused:
         calibrated(path, **changed)
     assert path.read_bytes() == before
+    # others may have it, also while the error with all its frames is held
+    other = sqlite3.connect(path, timeout=0, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    other.close()
+    del refused
 
 
 def test_a_new_seed_is_kept(tmp_path):

@@ -56,19 +56,19 @@ def function_text(name: str, parameters: Ranges, spans: Spans) -> str:
             f"    Returns {gives if spans.x else 'one number an output'}: {', '.join(spans.y)}.",
             '    """',
             *body,
-            *_formula(parameters, spans),
+            *_formula(parameters, spans, "{}" if len(spans.y) == 1 else "np.column_stack([{}])"),
             "",
         ]
     )
 
 
 def program_text(parameters: Ranges, spans: Spans) -> str:
-    """The same as a program: python3 simulator.py INPUT X OUTPUT, three CSV files."""
+    """The same as a program: python3 simulator.py INPUT X OUTPUT, three CSV files.
+
+    It needs the standard library alone: the python3 that is called may be another one than this.
+    """
     body = [f"    {_name(one, j, 'theta')} = float(theta[{one!r}])" for j, one in enumerate(parameters)]
-    body += [
-        f"    {_name(one, j, 'x')} = np.array([float(row[{one!r}]) for row in points])" for j, one in enumerate(spans.x)
-    ]
-    formula = _formula(parameters, spans)
+    body += [f"    {_name(one, j, 'x')} = float(point[{one!r}])" for j, one in enumerate(spans.x)]
     return "\n".join(
         [
             '"""The simulator as a program: python3 simulator.py INPUT X OUTPUT.',
@@ -79,12 +79,10 @@ def program_text(parameters: Ranges, spans: Spans) -> str:
             "import csv",
             "import sys",
             "",
-            "import numpy as np",
             "",
-            "",
-            "def simulate(theta, points):",
+            "def simulate(theta, point):",
             *body,
-            *formula,
+            *_formula(parameters, spans, "[{}]"),
             "",
             "",
             "given, places, output = sys.argv[1:]",
@@ -92,14 +90,18 @@ def program_text(parameters: Ranges, spans: Spans) -> str:
             "    theta = next(csv.DictReader(file))",
             "with open(places, newline='') as file:",
             "    points = list(csv.DictReader(file))",
-            f"np.savetxt(output, simulate(theta, points), delimiter=',', header={','.join(spans.y)!r}, comments='')",
+            "with open(output, 'w', newline='') as file:",
+            f"    csv.writer(file).writerows([{list(spans.y)!r}, *(simulate(theta, point) for point in points)])",
             "",
         ]
     )
 
 
-def _formula(parameters: Ranges, spans: Spans) -> list[str]:
-    """Polynomials along the inputs, each parameter with a power of its own, over the range of the data."""
+def _formula(parameters: Ranges, spans: Spans, outcomes: str) -> list[str]:
+    """Polynomials along the inputs, each parameter with a power of its own, over the range of the data.
+
+    ``outcomes`` has a place, {}, for the outcomes with commas between them.
+    """
     along = [f"({_name(one, j, 'x')} - {low!r}) / {width!r}" for j, (one, (low, width)) in enumerate(spans.x.items())]
     scaled = [
         f"({_name(one, j, 'theta')} - {low!r}) / {high - low!r}"
@@ -111,18 +113,18 @@ def _formula(parameters: Ranges, spans: Spans) -> list[str]:
         shape = [f"np.sin({k + 1} + sum((j + 1) * one for j, one in enumerate(scaled)))" for k in range(len(spans.y))]
         each = [f"{low!r} + {width!r} * {one}" for (low, width), one in zip(spans.y.values(), shape, strict=True)]
         return [f"    scaled = [{', '.join(scaled)}]", f"    return np.array([{', '.join(each)}])"]
-    one = columns[0] if len(columns) == 1 else f"np.column_stack([{', '.join(columns)}])"
     return [
         f"    along = 2 * ({' + '.join(along)}) / {len(along)} - 1",
         f"    scaled = [{', '.join(scaled)}]",
         "    shape = 0.5 + 4 * sum((one - 0.5) * along**power for power, one in enumerate(scaled))",
-        f"    return {one}",
+        f"    return {outcomes.format(', '.join(columns))}",
     ]
 
 
 def _name(name: str, number: int, kind: str) -> str:
     """A name of the data as one of Python's, where it can be."""
-    fine = name.isidentifier() and not keyword.iskeyword(name) and name not in ("x", "theta", "np", "along", "scaled")
+    taken = ("x", "theta", "point", "np", "along", "scaled")
+    fine = name.isidentifier() and not keyword.iskeyword(name) and name not in taken
     return name if fine else f"{kind}_{number}"
 
 

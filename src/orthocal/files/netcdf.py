@@ -49,9 +49,8 @@ def write_netcdf(data: xr.DataTree, path: str | Path) -> Path:
     """Write the tree with its digest."""
     marked = data.copy()
     marked.attrs = {**data.attrs, "digest": digest(data)}
-    with whole_file(path) as draft:
-        # made in memory: where the disk is full, the HDF5 library would end the whole process
-        content = marked.to_netcdf(engine="h5netcdf")
+    # made in memory: where the disk is full, the HDF5 library would end the whole process; released also after an error
+    with whole_file(path) as draft, marked.to_netcdf(engine="h5netcdf") as content:
         draft.write_bytes(content)
         with draft.open("ab") as file:
             # HDF5 knows its own end, and does not look at what follows

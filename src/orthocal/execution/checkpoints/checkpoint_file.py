@@ -157,12 +157,16 @@ class CheckpointFile(Keeper):
         self._waiting: list[tuple[int, bytes, bytearray]] = []
         self._last = 0
         self._next = monotonic() + max(where.after, EVERY)
-        with self._budget.spent():
-            if self.path.exists():
-                self._file = _open(self.path)
-                self._opened(self._file, given)
-            elif not where.after:
-                self._make()
+        try:
+            with self._budget.spent():
+                if self.path.exists():
+                    self._file = _open(self.path)
+                    self._opened(self._file, given)
+                elif not where.after:
+                    self._make()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Let others have the file."""
