@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import orthocal as oc
 from orthocal.examples import FIN, MODEL1, TWO_OUTCOMES, curved, fin_truth
 from orthocal.pages.style import DATA, MODEL, STYLE, TOTAL
-from orthocal.results.figures.figures import bias_figure
+from orthocal.results.figures.figures import bias_drawing
 
 FOLDER = Path(__file__).parent / "images"
 #: of a data set on which the paper's algorithm misses the data of the fin
@@ -97,7 +97,7 @@ def main() -> None:
     with mpl.rc_context(STYLE):
         FOLDER.mkdir(exist_ok=True)
         overview(posterior).savefig(FOLDER / "overview.png", dpi=130)
-        bias_figure(posterior.record).savefig(FOLDER / "bias.png", dpi=110)
+        bias_drawing(posterior.record).figure().savefig(FOLDER / "bias.png", dpi=110)
         two = TWO_OUTCOMES.problem(*TWO_OUTCOMES.simulate(np.random.default_rng(0)))
         curved_case().savefig(FOLDER / "joint_curved.png", dpi=110)
         fin_case().savefig(FOLDER / "joint_fin.png", dpi=110)

@@ -13,7 +13,7 @@ from scipy import stats
 import orthocal as oc
 from orthocal.cli import main
 from orthocal.cli.demo import PROBLEM, SIMULATOR
-from orthocal.comparison.figures import closer_posteriors_figure
+from orthocal.comparison.figures import closer_drawing
 from orthocal.comparison.words import labelled
 from orthocal.errors import InputError
 from orthocal.examples import MODEL1, TWO_OUTCOMES
@@ -397,10 +397,10 @@ def test_without_folds_there_are_no_scores(tmp_path):
 def test_figures(strong, holes):
     axis = strong.figure().axes[0]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["pgp", "none", "ko"]
-    closer = closer_posteriors_figure(strong.posteriors, 3.0).axes[0]
+    closer = closer_drawing(strong.posteriors, 3.0).figure().axes[0]
     assert np.ptp(closer.get_xlim()) < 0.5 * np.ptp(axis.get_xlim())
     same = {"a": strong.posteriors["pgp"], "b": strong.posteriors["pgp"]}
-    assert closer_posteriors_figure(same, 3.0) is None
+    assert closer_drawing(same, 3.0) is None
     assert len(strong.score_figure().axes) == 3
     assert len(holes[0].score_figure().axes) == 6
 

@@ -11,7 +11,7 @@ from scipy.stats import qmc
 import orthocal as oc
 from orthocal.problem.data.labels import LabelColumns
 from orthocal.results.checks.domain_findings import domain_findings
-from orthocal.results.figures.figures import fit_figure
+from orthocal.results.figures.figures import fit_drawing
 from orthocal.results.predict.data_coverage import Coverage, DomainCoverage
 
 
@@ -156,6 +156,6 @@ def test_a_saved_result_still_says_it(beyond, tmp_path):
         assert "33% of it has no data nearby: x from 1 to 1.5 (33%)" in finding.message
     page = loaded.report(tmp_path / "fit.html").read_text(encoding="utf-8")
     assert "Grey: no data nearby" in page
-    spans = [patch for axis in fit_figure(loaded.record).axes for patch in axis.patches]
+    spans = [patch for axis in fit_drawing(loaded.record).figure().axes for patch in axis.patches]
     assert len(spans) == 2
     assert spans[0].get_x() == pytest.approx(1.0)

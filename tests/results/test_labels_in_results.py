@@ -8,7 +8,7 @@ from scipy import stats
 import orthocal as oc
 from helpers import short
 from orthocal.errors import InputError
-from orthocal.results.figures.figures import bias_figure, fit_figure
+from orthocal.results.figures.figures import bias_drawing, fit_drawing
 
 
 def simulator(x, theta):
@@ -56,7 +56,7 @@ def test_findings_name_labels_without_data(posterior):
 def test_the_report_has_a_panel_for_each_label(posterior, tmp_path):
     page = posterior.report(tmp_path / "fit.html").read_text(encoding="utf-8")
     assert "for each label" in page
-    for figure in (fit_figure(posterior.record), bias_figure(posterior.record)):
+    for figure in (fit_drawing(posterior.record).figure(), bias_drawing(posterior.record).figure()):
         titles = [axis.get_title() for axis in figure.axes if axis.get_visible()]
         assert titles == ["machine drill", "machine lathe", "machine mill", "machine press (no data)"]
     assert posterior.curves.sizes["point"] == 4 * 61
@@ -67,9 +67,9 @@ def test_without_curves_the_bias_is_shown_above_its_labels():
     made = oc.Problem(x["machine"], y - 2 * x["load"], lambda x, t: t[0] + 0 * x, {"a": stats.norm(0, 10)})
     found = short(made, "gp", draws=20)
     assert found.curves is None
-    (axis,) = bias_figure(found.record).axes
+    (axis,) = bias_drawing(found.record).figure().axes
     assert [label.get_text() for label in axis.get_xticklabels()] == ["drill", "lathe", "mill"]
-    assert fit_figure(found.record).axes
+    assert fit_drawing(found.record).figure().axes
 
 
 def test_a_hole_in_the_data_of_one_label_is_found():

@@ -123,8 +123,8 @@ def test_figures_for_several_inputs_and_outcomes(tmp_path):
     problem = oc.Problem(x, y, simulate, MODEL3.parameters, oc.Box(0, 1), noise_cov=[0.04, 0.04])
     posterior = oc.calibrate(problem, GP, draws=40, warmup=25, seed=1)
     assert posterior.curves is None
-    assert len(plots.fit_figure(posterior.record).axes) == 4
-    assert len([axis for axis in plots.bias_figure(posterior.record).axes if axis.get_visible()]) == 10
+    assert len(plots.fit_drawing(posterior.record).figure().axes) == 4
+    assert len([axis for axis in plots.bias_drawing(posterior.record).figure().axes if axis.get_visible()]) == 10
     html = posterior.report(tmp_path / "fit.html").read_text(encoding="utf-8")
     assert "in units of the noise (W is the inverse of its covariance)" in html
 
@@ -134,13 +134,13 @@ def test_plotting_leaves_the_users_matplotlib_alone(model1_posterior):
 
     before = dict(mpl.rcParams)
     plots.posterior_figure(model1_posterior.record)
-    plots.fit_figure(model1_posterior.record)
+    plots.fit_drawing(model1_posterior.record).figure()
     assert dict(mpl.rcParams) == before
 
 
 def test_the_fit_figure_shows_the_data_and_the_band(model1_posterior):
     assert model1_posterior.curves is not None
-    axis = plots.fit_figure(model1_posterior.record).axes[1]
+    axis = plots.fit_drawing(model1_posterior.record).figure().axes[1]
     offsets = axis.collections[0].get_offsets()
     np.testing.assert_allclose(offsets[:, 1], model1_posterior.data["observed_data"]["y"].values)
     curves = model1_posterior.curves

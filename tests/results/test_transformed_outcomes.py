@@ -8,7 +8,7 @@ from scipy import stats
 import orthocal as oc
 from helpers import short
 from orthocal.errors import InputError
-from orthocal.results.figures.figures import bias_figure, fit_figure
+from orthocal.results.figures.figures import bias_drawing, fit_drawing
 from orthocal.results.report.report import render
 
 RNG = np.random.default_rng(5)
@@ -147,7 +147,9 @@ def test_several_outcomes_with_missing_cells(method):
     np.testing.assert_allclose(predicted.sel(outcome="c")["mean"], np.exp(own.sel(outcome="c")["mean"]))
     np.testing.assert_allclose(predicted["model"].sel(outcome="v"), posterior.theta[:, :, 1:] * NEW)
     assert list(posterior.bias_size().index) == ["log c", "v"]
-    labels = [axis.get_ylabel() for figure in (fit_figure, bias_figure) for axis in figure(posterior.record).axes]
+    labels = [
+        axis.get_ylabel() for draw in (fit_drawing, bias_drawing) for axis in draw(posterior.record).figure().axes
+    ]
     assert labels == ["c", "c", "v", "v", "bias of log c", "bias of v"]
 
 
@@ -177,7 +179,7 @@ def test_simulators_are_compared_on_one_scale():
 
 def test_a_wide_range_has_a_logarithmic_axis():
     def scales(problem):
-        return {axis.get_yscale() for axis in fit_figure(short(problem, "none", draws=20).record).axes}
+        return {axis.get_yscale() for axis in fit_drawing(short(problem, "none", draws=20).record).figure().axes}
 
     wide = Y * np.exp(2 * X - 4 * X)
     options = {"domain": oc.Box(0, 3), "noise_cov": 0.02, "starts": 4}

@@ -42,12 +42,6 @@ def compared_posteriors_figure(posteriors: dict[str, Posterior]) -> Figure:
     return compared_drawing(posteriors).figure()
 
 
-def closer_posteriors_figure(posteriors: dict[str, Posterior], wide: float) -> Figure | None:
-    """The closer ones as one figure."""
-    closer = closer_drawing(posteriors, wide)
-    return None if closer is None else closer.figure()
-
-
 def fits_figure(fits: Fits) -> Figure:
     """Fits that need not have all parameters, as one figure."""
     return fits_drawing(fits).figure()

@@ -123,24 +123,8 @@ class RunFacts(RunNotes):
         stored: dict[str, Any] = json.loads(text)
         # version 0.1 wrote a memory only where it had looked for one
         stored.setdefault("remembers", "theta_memory" in stored)
-        known = {one.name: stored[one.name] for one in fields(cls) if one.name in stored}
+        known = {one.name: _tuples(stored[one.name]) for one in fields(cls) if one.name in stored}
         known["noise_remarks"] = tuple(_remark(*one) for one in known.get("noise_remarks", ()))
-        lists = (
-            "bias",
-            "curvature_factors",
-            "on_bound",
-            "noise_freedom",
-            "rivals",
-            "prior_tails",
-            "outside_runs_x",
-            "correlated",
-        )
-        if "open_directions" in known:
-            first, second = known["open_directions"]
-            known["open_directions"] = tuple(first), tuple(second)
-        for name in (*lists, "emulator_said", "emulator_spread"):
-            if known.get(name) is not None:
-                known[name] = tuple(known[name])
         for name, kind in (("gradient_kind", GradientKind), ("noise_source", NoiseSource)):
             if name in known:
                 known[name] = kind(known[name])
@@ -149,6 +133,11 @@ class RunFacts(RunNotes):
         if "stages" in known:
             known["stages"] = {name: Spent(*spent) for name, spent in known["stages"].items()}
         return cls(**known)
+
+
+def _tuples(value: object) -> Any:
+    """JSON has lists only."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _remark(level: Level, topic: str, message: str, advice: str = "") -> Finding:

@@ -54,16 +54,6 @@ def predictive_drawing(record: Record, outcome: str | None = None) -> Drawing:
     return predictive_panels(record, chosen_outcomes(record, outcome)[:MOST_CHECKED])
 
 
-def fit_figure(record: Record) -> Figure:
-    """Data and fit as one figure."""
-    return fit_drawing(record).figure()
-
-
-def bias_figure(record: Record) -> Figure:
-    """The bias as one figure."""
-    return bias_drawing(record).figure()
-
-
 def posterior_figure(record: Record, parameters: Sequence[str] | None = None) -> Figure:
     """The posterior of each parameter as one figure."""
     return posterior_panels(record, parameters).figure()
