@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 import benchmark_pages
 import command_pages
 import orthocal as oc
+from orthocal.lazy_names import stub_imports
 
 GENERATED = Path(__file__).parents[1] / "generated"
 #: where public names live -> title and words of their page; what is not listed comes last, by its own name
@@ -67,8 +68,9 @@ def page(title: str, words: str, names: list[str]) -> str:
 def pages() -> dict[str, str]:
     """File -> text of all pages of the reference that are made from the package."""
     made: dict[str, list[str]] = {key: [] for key in GROUPS}
-    for place, names in oc._PUBLIC.items():
-        made.setdefault(place.split(".")[0], []).extend(f"orthocal.{name}" for name in names)
+    for node in stub_imports(oc.__file__):
+        if node.module is not None:
+            made.setdefault(node.module.split(".")[0], []).extend(f"orthocal.{one.name}" for one in node.names)
     texts = {}
     for key, names in made.items():
         title, words = GROUPS.get(key, (key.capitalize(), ""))
