@@ -35,10 +35,10 @@ from .problem.simulator.emulator import emulator_with_draws
 from .progress import progress_shown
 from .results import record
 from .results.checks.run_diagnostics import run_facts
+from .results.data_tree import result_tree
 from .results.posterior import Posterior
 from .results.predict.likelihood import few_enough
 from .results.run_facts import RunFacts
-from .results.tree import result_tree
 
 #: share of the draws outside of an emulator's runs that is worth a warning
 OUTSIDE_LIMIT = 0.01

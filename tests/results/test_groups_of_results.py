@@ -8,8 +8,8 @@ from scipy import stats
 import orthocal as oc
 from helpers import two_outcomes, with_holes
 from orthocal.examples import MODEL1, TWO_OUTCOMES
+from orthocal.results.data_tree import PREDICTIVE
 from orthocal.results.predict import predictive_data as predictive
-from orthocal.results.tree import PREDICTIVE
 
 RUN = {"draws": 60, "chains": 2, "seed": 3, "warmup": 20, "progress": False}
 

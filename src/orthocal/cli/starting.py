@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
-from ..config.written import Draft, Ranges, function_lines, problem_text
+from ..config.toml_writer import Draft, Ranges, function_lines, problem_text
 from ..errors import ConfigError, OrthocalError
 from .documents import Json, Quiet, give, say
 from .outputs import listed
 
 if TYPE_CHECKING:
     from ..config.guesses import Guess
-    from ..config.written import Draft, Ranges
+    from ..config.toml_writer import Draft, Ranges
     from ..files.tables import TextTable
 
 
@@ -254,7 +254,7 @@ def _example() -> tuple[dict[str, str], list[str]]:
 def _project(asked: InitAnswers, folder: Path) -> tuple[dict[str, str], list[str]]:
     """The files of a project and the commands that come next."""
     from ..config.guesses import guessed_columns, run_columns, table_of
-    from ..config.written import Draft
+    from ..config.toml_writer import Draft
 
     if asked.data is None:
         _need(_ask_data, asked, "--data field.csv, the CSV table of the field data")

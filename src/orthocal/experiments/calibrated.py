@@ -19,10 +19,7 @@ from ..problem.problem import Problem
 from ..results import record
 from ..results.checks.identifiability import named_directions
 from ..results.checks.prior_conflict import prior_tails
-from ..results.joint_posterior import JointPosterior
-from ..results.posterior import Posterior
-from ..results.run_facts import RunFacts
-from ..results.tree import (
+from ..results.data_tree import (
     OF_PARAMETERS,
     PRIOR_DRAWS,
     joint_tree,
@@ -32,6 +29,9 @@ from ..results.tree import (
     tree_of,
     with_experiments,
 )
+from ..results.joint_posterior import JointPosterior
+from ..results.posterior import Posterior
+from ..results.run_facts import RunFacts
 from .draws import JointDraws, joint_draws
 from .experiments import Experiments
 

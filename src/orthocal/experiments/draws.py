@@ -37,7 +37,7 @@ from ..problem.fingerprint import digest
 from ..problem.problem import Problem
 from ..problem.simulator.emulator import DrawLike, EmulatorWithDraws, emulator_with_draws
 from ..projection import ProjectionKind
-from .arrow import RegressionPart
+from .arrowhead import RegressionPart
 from .experiments import Experiments
 from .pooled import Hyper, with_pooling
 from .regression import JointRegression, regressed

@@ -24,7 +24,7 @@ from ..methods.joint.identifiable import Determined, identifiable_part
 from ..methods.joint.regress import RANK, Linear, Regressed, with_prior
 from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
-from .arrow import RegressionPart, arrow_draws
+from .arrowhead import RegressionPart, arrow_draws
 from .experiments import Experiments
 from .scales import KnownGP, fitted_scales, small_data_prior, to_be_found, with_sets
 

@@ -15,9 +15,9 @@ from ..findings import Findings
 from ..machine.threads import one_blas_thread
 from ..problem.prior.parameters import variable_name
 from .checks.check import joint_findings
+from .data_tree import PREDICTIVE, saved_part
 from .posterior import Posterior
 from .record import Record
-from .tree import PREDICTIVE, saved_part
 
 #: groups about rows, of each experiment, that are put together when the tree is looked at
 OF_ROWS = ("observed_data", "log_likelihood", PREDICTIVE)

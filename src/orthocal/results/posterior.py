@@ -27,6 +27,7 @@ from ..problem.simulator.emulator import EmulatorLike
 from ..problem.simulator.simulator import BoundSimulator
 from ..progress import progress_shown
 from .checks.check import findings
+from .data_tree import PREDICTIVE, saved_part
 from .predict.bias_size import size_table
 from .predict.data_coverage import distances
 from .predict.likelihood import few_enough, likelihood_group, require_likelihood
@@ -42,7 +43,6 @@ from .predict.predict import (
 from .predict.predictive_data import predictive_group
 from .predict.scores import Loo, loo
 from .record import Record
-from .tree import PREDICTIVE, saved_part
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -31,8 +31,8 @@ from ..problem.prior.constraints import OPAQUE, Constraint
 from ..problem.prior.parameters import KEPT, Support
 from ..problem.problem import Problem
 from ..projection import ProjectionKind
+from .data_tree import observed_matrix
 from .run_facts import RunFacts
-from .tree import observed_matrix
 
 FORMAT = "orthocal posterior 2"
 

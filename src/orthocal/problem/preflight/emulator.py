@@ -8,7 +8,7 @@ import numpy as np
 
 from ...advice import COMPARE_EMULATORS, KNOWS_ITS_ERROR, NEXT_RUNS, Advice
 from ...findings import Finding
-from ..common_findings import emulator_error, outside_x
+from ..shared_findings import emulator_error, outside_x
 from ..simulator.emulator import RunsEmulator
 from .probe import Probe, Setup
 

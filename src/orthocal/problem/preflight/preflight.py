@@ -14,7 +14,8 @@ from ...arrays import Array
 from ...errors import IdentifiabilityError, SimulatorError
 from ...findings import Finding, Findings, Level
 from ...projection import gram_matrix, quadrature_error, sensitivity
-from ..common_findings import (
+from ..search.minima import advantages
+from ..shared_findings import (
     QUADRATURE_LIMIT,
     RIVAL_LIMITS,
     best_on_bound,
@@ -24,7 +25,6 @@ from ..common_findings import (
     rows_depend,
     told_apart,
 )
-from ..search.minima import advantages
 from ..simulator.simulator import NO_EFFECT
 from .cost import Planned, cost_findings
 from .emulator import emulator_findings

@@ -20,7 +20,7 @@ from .user_priors import several_prior, single_prior
 #: name -> prior, or names -> their joint prior
 Priors: TypeAlias = Mapping[str, Distribution] | Mapping[tuple[str, ...], JointDistribution] | Mapping[Any, Any]
 
-#: what is stored beside the parameters, with its dimensions. Nothing else can be (results/tree.py takes the
+#: what is stored beside the parameters, with its dimensions. Nothing else can be (results/data_tree.py takes the
 #: dimensions from here), so these names, and only these, cannot be a parameter's: in a table or a group beside them
 #: nobody could tell them apart
 STORED_BESIDE = {

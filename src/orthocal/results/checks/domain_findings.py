@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...advice import NODES, Advice
 from ...bias.large_gp import MOVE_LIMITS
 from ...findings import Finding, Level
-from ...problem.common_findings import quadrature_finding
+from ...problem.shared_findings import quadrature_finding
 from ..predict.data_coverage import DomainCoverage
 from ..record import Record
 from ..run_facts import RunFacts

@@ -9,7 +9,7 @@ import numpy as np
 from ...arrays import Array
 from ...findings import Finding
 from ...methods.base import KINDS
-from ...problem.common_findings import told_apart
+from ...problem.shared_findings import told_apart
 from ...projection import Sensitivity
 from ..record import Record
 from ..run_facts import RunFacts

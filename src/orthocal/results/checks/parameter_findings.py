@@ -8,7 +8,7 @@ import numpy as np
 
 from ...advice import DRAWS, EMULATOR_DRAWS, JOINT, NOISE_COV, STARTS, Advice
 from ...findings import Finding, Level
-from ...problem.common_findings import RIVAL_LIMITS, best_on_bound, misses_data, rival_minimum
+from ...problem.shared_findings import RIVAL_LIMITS, best_on_bound, misses_data, rival_minimum
 from ...projection import ProjectionKind
 from ..record import Record
 from ..run_facts import RunFacts

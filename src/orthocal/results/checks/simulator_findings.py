@@ -9,7 +9,7 @@ import numpy as np
 from ...advice import COMPARE_EMULATORS, DRAWS, EMULATOR_DRAWS, EMULATOR_ERROR, KNOWS_ITS_ERROR, NEXT_RUNS, Advice
 from ...arrays import Array, IntArray
 from ...findings import Finding
-from ...problem.common_findings import emulator_error, outside_x, rows_depend
+from ...problem.shared_findings import emulator_error, outside_x, rows_depend
 from ...problem.simulator.simulator import GradientKind
 from ..record import Record
 from ..run_facts import RunFacts

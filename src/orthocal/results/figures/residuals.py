@@ -1,4 +1,7 @@
-"""What the fit leaves over, in standard deviations of the noise: against the fitted values, and along each input."""
+"""Pictures of the residuals, in standard deviations of the noise: against the fitted values, and along each input.
+
+The predictive check stands with them: replicated data beside the observed.
+"""
 
 from __future__ import annotations
 

@@ -15,10 +15,10 @@ from ...files.netcdf import read_netcdf
 from ...problem.outputs import OutputFunction, called_without_x
 from ...problem.simulator.simulator import BoundSimulator
 from ...problem.simulator.simulator_function import Function
+from ..data_tree import tree_of
 from ..joint_posterior import JointPosterior
 from ..posterior import Posterior
 from ..record import FORMAT, Record
-from ..tree import tree_of
 from . import migrations
 
 #: groups that every tree has

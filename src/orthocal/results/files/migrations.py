@@ -11,7 +11,7 @@ import xarray as xr
 
 from ...problem.prior.parameters import KEPT
 from .. import record
-from ..tree import PLACES, observed_dataset
+from ..data_tree import PLACES, observed_dataset
 
 #: what version 0.1 wrote
 FORMAT = "orthocal posterior 1"

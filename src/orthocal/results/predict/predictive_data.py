@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 
 from ...arrays import Array, IntArray
+from ..data_tree import outcome_variables
 from ..record import Record
-from ..tree import outcome_variables
 
 #: more numbers than this are not drawn: of large data, these are observations of some of the draws
 MOST = 4_000_000

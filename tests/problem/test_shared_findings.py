@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from orthocal.advice import Advice
-from orthocal.problem.common_findings import (
+from orthocal.problem.shared_findings import (
     best_on_bound,
     emulator_error,
     level_of,
