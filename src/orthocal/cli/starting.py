@@ -283,7 +283,7 @@ def _project(asked: InitAnswers, folder: Path) -> tuple[dict[str, str], list[str
 
 def _files(asked: InitAnswers, draft: Draft, spans: Spans, folder: Path) -> tuple[dict[str, str], list[str]]:
     """Problem file, campaign file and stand-in, as the kind of the simulator needs them."""
-    from ..config import written
+    from ..config import toml_writer
     from ..config.guesses import guessed_dialect
     from ..files.tables import PLAIN
     from ..runs.files import knows_its_names
@@ -298,12 +298,13 @@ def _files(asked: InitAnswers, draft: Draft, spans: Spans, folder: Path) -> tupl
             place = Path(file).name
             files[place] = function_text(name, draft.parameters, spans)
             say(f"There is no {file}: the new {place} is a stand-in, which runs and models nothing.")
-        lines = written.function_lines(f"{place}:{name}", not draft.x)
+        lines = toml_writer.function_lines(f"{place}:{name}", not draft.x)
     elif asked.kind == "umbridge":
-        lines = written.server_lines(asked.simulator, asked.model)
+        lines = toml_writer.server_lines(asked.simulator, asked.model)
     elif asked.kind == "runs":
         runs = Path(asked.simulator)
-        lines = written.run_lines(_relative(runs, folder), PLAIN if knows_its_names(runs) else guessed_dialect(runs))
+        dialect = PLAIN if knows_its_names(runs) else guessed_dialect(runs)
+        lines = toml_writer.run_lines(_relative(runs, folder), dialect)
     else:
         if not draft.x:
             raise ConfigError("a program is run at the points x of the data, which have no inputs: give --function")
@@ -313,10 +314,10 @@ def _files(asked: InitAnswers, draft: Draft, spans: Spans, folder: Path) -> tupl
             say("No command: simulator.py is a stand-in, which runs and models nothing.")
         command = asked.simulator or "python3 simulator.py {input} {x} {output}"
         number = RUNS_EACH * len(draft.parameters)
-        files["campaign.toml"] = written.campaign_text(draft, written.program_lines(command, needs), number)
-        lines = written.run_lines("runs.csv", PLAIN)
+        files["campaign.toml"] = toml_writer.campaign_text(draft, toml_writer.program_lines(command, needs), number)
+        lines = toml_writer.run_lines("runs.csv", PLAIN)
         after = ["orthocal simulate FOLDER/campaign.toml --export FOLDER/runs.csv", *after]
-    problem = written.problem_text(replace(draft, simulator=lines))
+    problem = toml_writer.problem_text(replace(draft, simulator=lines))
     _check(problem, asked, folder)
     return {"problem.toml": problem, **files}, after
 
