@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_limits
 from orthocal.pages.style import STYLE
 from orthocal_galaxy import mock_galaxy
 from orthocal_galaxy.command import FULL, FULL_BINS
-from orthocal_galaxy.fit import fit_galaxy
-from orthocal_galaxy.fit_data import mock_data
-from orthocal_galaxy.fit_figures import fit_maps, posteriors_figure
+from orthocal_galaxy.fit.data import mock_data
+from orthocal_galaxy.fit.figures import fit_maps, posteriors_figure
+from orthocal_galaxy.fit.fit import fit_galaxy
 from orthocal_galaxy.galaxy_config import Sampling
 from orthocal_galaxy.stages import Stages
 

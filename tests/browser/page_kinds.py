@@ -11,9 +11,9 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.emulators.choice import write_emulator_page
-from orthocal_galaxy.fit import fit_galaxy
-from orthocal_galaxy.fit_data import table_data
-from orthocal_galaxy.fit_page import write_all
+from orthocal_galaxy.fit.data import table_data
+from orthocal_galaxy.fit.fit import fit_galaxy
+from orthocal_galaxy.fit.page import write_all
 from orthocal_galaxy.galaxy_config import Sampling
 from orthocal_galaxy.stages import Stages
 from orthocal_studies.base import Study

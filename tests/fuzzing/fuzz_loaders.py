@@ -624,7 +624,7 @@ def _npz(folder: Path) -> Path:
 
 
 def _read_npz(path: Path) -> Any:
-    from orthocal_galaxy.fit_data import table_data
+    from orthocal_galaxy.fit.data import table_data
 
     data = table_data(path, ranges={"log10_mbh": (6.0, 10.0), "ml": (1.0, 8.0), "f_dm": (0.0, 0.5)})
     return _table(data.runs), data.kinematics.values, data.kinematics.errors
@@ -720,7 +720,7 @@ def _light(folder: Path) -> Path:
 
 
 def _read_light(path: Path) -> Any:
-    from orthocal_galaxy.fit_prepare import _given_light
+    from orthocal_galaxy.fit.prepare import _given_light
     from orthocal_galaxy.galaxy_config import GalaxyFile
 
     found = _given_light(GalaxyFile(light=str(path)))

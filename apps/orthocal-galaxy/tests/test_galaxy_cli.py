@@ -80,7 +80,7 @@ def test_stages_do_not_depend_on_the_number_of_threads(tmp_path, monkeypatch):
         seen.extend(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
         raise InputError("seen")
 
-    monkeypatch.setattr("orthocal_galaxy.fit_data.table_data", record)
+    monkeypatch.setattr("orthocal_galaxy.fit.data.table_data", record)
     with threadpool_limits(limits=2, user_api="blas"):
         assert refused("fit", "--table", "runs.npz", "--out", tmp_path / "out") == "seen"
     assert set(seen) == {1}

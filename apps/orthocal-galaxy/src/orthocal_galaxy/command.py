@@ -13,7 +13,7 @@ from orthocal.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .fit_data import GalaxyData
+    from .fit.data import GalaxyData
     from .galaxy_config import Sampling
     from .stages import Stages
 
@@ -74,7 +74,7 @@ def mock(
     """
     from orthocal.applications import checked_sections
 
-    from .fit_data import mock_data
+    from .fit.data import mock_data
     from .galaxy_config import Sampling
     from .mock import mock_galaxy
 
@@ -123,8 +123,8 @@ def fit(
     """
     own = {name: value for name, value in locals().items() if name not in ("config_file", "shared")}
 
-    from .fit_data import table_data
-    from .fit_prepare import prepared_data
+    from .fit.data import table_data
+    from .fit.prepare import prepared_data
     from .galaxy_config import settings_from
 
     settings = settings_from(config_file, _given({**own, **shared}))
@@ -143,9 +143,9 @@ def _fit(settings: Sampling, data: Callable[[Stages], GalaxyData]) -> None:
     """Run the stages, print the tables and write the pages."""
     from orthocal.applications import grid_text, one_blas_thread
 
-    from .fit import fit_galaxy
-    from .fit_page import write_all
-    from .fit_tables import grids, remarks
+    from .fit.fit import fit_galaxy
+    from .fit.page import write_all
+    from .fit.tables import grids, remarks
     from .stages import Stages
 
     stages = Stages(settings.out, settings.redo)

@@ -2,7 +2,7 @@
 
 from .binning import coarse_bins, pixel_map
 from .dynamite import read_dynamite, read_dynamite_models
-from .fit import fit_galaxy
+from .fit.fit import fit_galaxy
 from .kinematics import Kinematics, PixelMap
 from .light import MultiGaussian, fit_light
 from .maps import map_figure

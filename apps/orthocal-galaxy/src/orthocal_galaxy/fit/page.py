@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 
 from orthocal.applications import Picture, picture, rendered, style, whole_file
 
+from ..stages import write_text
+from .data import TOGETHER
+from .figures import fit_maps, posteriors_figure
 from .fit import GalaxyFit
-from .fit_data import TOGETHER
-from .fit_figures import fit_maps, posteriors_figure
-from .fit_tables import as_markdown, fit_frame, grids, remarks
-from .stages import write_text
+from .tables import as_markdown, fit_frame, grids, remarks
 
 CLAIMS = (
     "The simulator is an axisymmetric orbit-superposition model of our own, simplified against what is used to weigh "

@@ -9,8 +9,8 @@ import pandas as pd
 
 from orthocal.applications import Array, Grid, summary_rows
 
+from .data import TOGETHER
 from .fit import BY_EMULATOR, FitKey, GalaxyFit
-from .fit_data import TOGETHER
 
 #: beyond these a fit's draws are not to be trusted
 MOST_RHAT, LEAST_ESS = 1.05, 100.0

@@ -14,17 +14,17 @@ import orthocal as oc
 from orthocal.comparison.outcomes import TOGETHER
 from orthocal.errors import FileError, IdentifiabilityError, InputError
 from orthocal_galaxy import PARAMETERS
-from orthocal_galaxy.fit import fit_galaxy, relative_squared_error
-from orthocal_galaxy.fit_data import Truth, check_inside, checked_box, complete_bins, mock_data, table_data
-from orthocal_galaxy.fit_figures import reflected_density
-from orthocal_galaxy.fit_page import write_all
-from orthocal_galaxy.fit_tables import as_markdown, fit_frame, grids, remarks
+from orthocal_galaxy.fit.data import Truth, check_inside, checked_box, complete_bins, mock_data, table_data
+from orthocal_galaxy.fit.figures import reflected_density
+from orthocal_galaxy.fit.fit import fit_galaxy, relative_squared_error
+from orthocal_galaxy.fit.page import write_all
+from orthocal_galaxy.fit.tables import as_markdown, fit_frame, grids, remarks
 from orthocal_galaxy.galaxy_config import Sampling
 from orthocal_galaxy.kinematics import Kinematics, PixelMap
 from orthocal_galaxy.stacked_emulator import StackedEmulator
 from orthocal_galaxy.stages import Stages
 
-SHARED = Path(__file__).parents[4] / "shared" / "galaxy"
+SHARED = Path(__file__).parents[5] / "shared" / "galaxy"
 BOX = {"log10_mbh": (7.0, 9.0), "ml": (2.0, 4.0), "f_dm": (0.0, 0.4)}
 QUICK = Sampling(methods=["pgp"], draws=60, chains=2, warmup=20, held_out=4)
 THETA = np.array([8.2, 2.9, 0.15])

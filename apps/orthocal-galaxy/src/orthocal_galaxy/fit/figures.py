@@ -12,9 +12,9 @@ from scipy.stats import gaussian_kde
 
 from orthocal.applications import Array, style
 
+from ..maps import map_figure
+from .data import LABELS, TOGETHER
 from .fit import GalaxyFit
-from .fit_data import LABELS, TOGETHER
-from .maps import map_figure
 
 #: where the densities are drawn
 GRID = 256

@@ -15,9 +15,16 @@ import orthocal as oc
 from orthocal.applications import read_text_table, whole_file
 from orthocal.errors import InputError
 
-from .binning import coarse_bins, pixel_map
-from .dynamite import read_dynamite
-from .fit_data import (
+from ..binning import coarse_bins, pixel_map
+from ..dynamite import read_dynamite
+from ..kinematics import Kinematics, PixelMap
+from ..light import AXIS_RATIOS, MultiGaussian, fit_light
+from ..mass import PARAMETERS
+from ..model import OrbitModel
+from ..orbits import OrbitSettings
+from ..readers import existing, read_atlas3d
+from ..sky import Bins
+from .data import (
     INPUTS,
     GalaxyData,
     check_inside,
@@ -29,17 +36,10 @@ from .fit_data import (
     read_run_file,
     runs_note,
 )
-from .kinematics import Kinematics, PixelMap
-from .light import AXIS_RATIOS, MultiGaussian, fit_light
-from .mass import PARAMETERS
-from .model import OrbitModel
-from .orbits import OrbitSettings
-from .readers import existing, read_atlas3d
-from .sky import Bins
 
 if TYPE_CHECKING:
-    from .galaxy_config import GalaxyFile
-    from .stages import Stages
+    from ..galaxy_config import GalaxyFile
+    from ..stages import Stages
 
 PREPARED, KINEMATICS, LIGHT = "prepared.npz", "kinematics.csv", "light.csv"
 #: flatter Gaussians would be thinner than this in the galaxy's frame

@@ -8,8 +8,8 @@ import pytest
 
 import orthocal as oc
 from orthocal.errors import FileError, IdentifiabilityError, InputError
-from orthocal_galaxy import fit_runs
-from orthocal_galaxy.fit_data import mock_data
+from orthocal_galaxy.fit.data import mock_data
+from orthocal_galaxy.fit.runs import make_runs
 from orthocal_galaxy.galaxy_config import Sampling
 from orthocal_galaxy.stages import Stages
 
@@ -55,7 +55,7 @@ def data(galaxy, monkeypatch):
 
 def make(data, folder, **settings):
     said = []
-    return fit_runs.make_runs(data, Sampling(**settings), Stages(folder), said.append), said
+    return make_runs(data, Sampling(**settings), Stages(folder), said.append), said
 
 
 @pytest.mark.slow

@@ -18,12 +18,12 @@ import orthocal as oc
 from orthocal.applications import Array, whole_file
 from orthocal.errors import OrthocalError
 
-from .fit_data import TOGETHER, GalaxyData
-from .fit_runs import make_runs, noted
-from .galaxy_config import Sampling
-from .mock import theta_star
-from .stacked_emulator import OnEmulator, StackedEmulator
-from .stages import Stages, fingerprint
+from ..galaxy_config import Sampling
+from ..mock import theta_star
+from ..stacked_emulator import OnEmulator, StackedEmulator
+from ..stages import Stages, fingerprint
+from .data import TOGETHER, GalaxyData
+from .runs import make_runs, noted
 
 Say = Callable[[str], None]
 

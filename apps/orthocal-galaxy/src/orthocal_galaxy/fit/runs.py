@@ -13,10 +13,10 @@ import orthocal as oc
 from orthocal.applications import Array
 from orthocal.errors import InputError, OrthocalError, OrthocalWarning
 
-from .fit_data import INPUTS, GalaxyData, check_inside
-from .galaxy_config import Sampling
-from .mass import PARAMETERS
-from .stages import Stages
+from ..galaxy_config import Sampling
+from ..mass import PARAMETERS
+from ..stages import Stages
+from .data import INPUTS, GalaxyData, check_inside
 
 Result = TypeVar("Result")
 STORE, REFINED = "runs.db", "refined.json"

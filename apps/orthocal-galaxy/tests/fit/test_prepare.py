@@ -9,7 +9,7 @@ from astropy.table import Table
 import orthocal as oc
 from orthocal.errors import InputError
 from orthocal_galaxy import PARAMETERS, MultiGaussian
-from orthocal_galaxy.fit_prepare import prepared_data
+from orthocal_galaxy.fit.prepare import prepared_data
 from orthocal_galaxy.galaxy_config import settings_from
 from orthocal_galaxy.stages import Stages
 

@@ -17,12 +17,12 @@ import orthocal as oc
 from orthocal.applications import Array, BoolArray, as_floats
 from orthocal.errors import InputError
 
-from .kinematics import Kinematics, PixelMap
-from .mass import PARAMETERS
-from .mock import MockGalaxy
-from .model import OrbitModel
-from .readers import existing
-from .stages import fingerprint, shortened
+from ..kinematics import Kinematics, PixelMap
+from ..mass import PARAMETERS
+from ..mock import MockGalaxy
+from ..model import OrbitModel
+from ..readers import existing
+from ..stages import fingerprint, shortened
 
 Ranges = Mapping[str, tuple[float, float]]
 INPUTS = ("x", "y")
