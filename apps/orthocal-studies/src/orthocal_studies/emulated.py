@@ -1,4 +1,7 @@
-"""A study's simulator that cannot be called: an emulator, learnt from a grid of its runs, stands in for it."""
+"""A study's simulator that cannot be called: an emulator, learnt from a grid of its runs, stands in for it.
+
+It stands alone: a benchmark asks for it without a study.
+"""
 
 from __future__ import annotations
 
