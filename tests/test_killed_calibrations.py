@@ -11,8 +11,7 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.execution.checkpoints import checkpoint_file
-from orthocal.execution.checkpoints import checkpoint_file as spending
+from orthocal.execution.checkpoints import checkpoint_file, checkpoint_file as spending
 
 #: how often each run is ended
 KILLS = int(os.environ.get("ORTHOCAL_KILLS", "4"))

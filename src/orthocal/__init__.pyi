@@ -1,45 +1,47 @@
 __version__: str
 
-from . import bias as bias
-from . import emulators as emulators
-from . import errors as errors
-from . import examples as examples
-from . import kernels as kernels
-from . import losses as losses
-from . import methods as methods
+from . import (
+    bias as bias,
+    emulators as emulators,
+    errors as errors,
+    examples as examples,
+    kernels as kernels,
+    losses as losses,
+    methods as methods,
+)
 from .calibration import calibrate as calibrate
-from .comparison import Comparison as Comparison
-from .comparison import ExperimentComparison as ExperimentComparison
-from .comparison import OutcomeComparison as OutcomeComparison
-from .comparison import SimulatorComparison as SimulatorComparison
-from .comparison import compare as compare
-from .comparison import compare_experiments as compare_experiments
-from .comparison import compare_outcomes as compare_outcomes
-from .comparison import compare_simulators as compare_simulators
-from .emulators import EmulatorComparison as EmulatorComparison
-from .emulators import compare_emulators as compare_emulators
-from .emulators import emulate as emulate
-from .errors import OrthocalError as OrthocalError
-from .errors import OrthocalWarning as OrthocalWarning
+from .comparison import (
+    Comparison as Comparison,
+    ExperimentComparison as ExperimentComparison,
+    OutcomeComparison as OutcomeComparison,
+    SimulatorComparison as SimulatorComparison,
+    compare as compare,
+    compare_experiments as compare_experiments,
+    compare_outcomes as compare_outcomes,
+    compare_simulators as compare_simulators,
+)
+from .emulators import (
+    EmulatorComparison as EmulatorComparison,
+    compare_emulators as compare_emulators,
+    emulate as emulate,
+)
+from .errors import OrthocalError as OrthocalError, OrthocalWarning as OrthocalWarning
 from .execution import Program as Program
 from .execution.fmu import FMU as FMU
 from .execution.servers.umbridge import UMBridge as UMBridge
-from .experiments import Experiments as Experiments
-from .experiments import Pooled as Pooled
-from .problem import Box as Box
-from .problem import CorrelatedNoise as CorrelatedNoise
-from .problem import GroupNoise as GroupNoise
-from .problem import JointPrior as JointPrior
-from .problem import Labels as Labels
-from .problem import LowRankNoise as LowRankNoise
-from .problem import Points as Points
-from .problem import Problem as Problem
-from .problem import Simulator as Simulator
-from .problem import VaryingNoise as VaryingNoise
+from .experiments import Experiments as Experiments, Pooled as Pooled
+from .problem import (
+    Box as Box,
+    CorrelatedNoise as CorrelatedNoise,
+    GroupNoise as GroupNoise,
+    JointPrior as JointPrior,
+    Labels as Labels,
+    LowRankNoise as LowRankNoise,
+    Points as Points,
+    Problem as Problem,
+    Simulator as Simulator,
+    VaryingNoise as VaryingNoise,
+)
 from .refinement import next_runs as next_runs
-from .results import Posterior as Posterior
-from .results import load as load
-from .runs import RunTable as RunTable
-from .runs import campaign as campaign
-from .runs import campaign_status as campaign_status
-from .runs import design as design
+from .results import Posterior as Posterior, load as load
+from .runs import RunTable as RunTable, campaign as campaign, campaign_status as campaign_status, design as design

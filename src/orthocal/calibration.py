@@ -25,8 +25,7 @@ from .experiments.calibrated import joint_run, posterior_of_one
 from .experiments.draws import joint_method
 from .machine.threads import one_blas_thread
 from .methods import Method, Plan
-from .methods.base import MOST_KEPT as MOST_AT_DATA
-from .methods.base import ListedMethod, run_merged
+from .methods.base import MOST_KEPT as MOST_AT_DATA, ListedMethod, run_merged
 from .methods.bias_samplers import method_for
 from .methods.stored_draws import thinned
 from .problem.fingerprint import fingerprint

@@ -12,8 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import orthocal as oc
-from orthocal.cli import app
-from orthocal.cli import results as checkpoints
+from orthocal.cli import app, results as checkpoints
 from orthocal.errors import FileError
 
 PROBLEM = """[data]

@@ -8,8 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import orthocal as oc
-from orthocal.cli import app
-from orthocal.cli import results as checkpoints
+from orthocal.cli import app, results as checkpoints
 from orthocal.cli.outputs import METHOD_NAMES
 from orthocal.config.experiments_file import method_change, with_changes
 from orthocal.errors import ConfigError

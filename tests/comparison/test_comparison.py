@@ -36,6 +36,11 @@ class Recorder:
         return {"kind": "recorder"}
 
 
+class ForOneOutcome(Recorder):
+    def run(self, problem, plan):
+        raise InputError(f"y has {problem.data.q} outcomes, and this method is for one")
+
+
 class FailsInFolds(Recorder):
     def run(self, problem, plan):
         if self.seen:
@@ -207,7 +212,7 @@ def test_folds_have_fewer_draws():
 
 @pytest.fixture(scope="module")
 def holes():
-    """Two outcomes with missing cells and odd names; sampled noise couples them, which some methods cannot do."""
+    """Two outcomes with missing cells and odd names, and a method that is for one outcome."""
     x, y = TWO_OUTCOMES.simulate(np.random.default_rng(7), 40)
     y[:10, 1] = y[5] = np.nan
     problem = oc.Problem(
@@ -219,17 +224,16 @@ def holes():
         noise_cov="sample",
         outcome_names=(ODD + "v", "$b_0$"),
     )
-    sampled = oc.methods.KO(hyperparameters="sample")
-    methods = {ODD + "m": oc.methods.Projected(oc.bias.GP(1.5, 1.0, 0.5)), "sampled": sampled}
+    methods = {ODD + "m": oc.methods.Projected(oc.bias.GP(1.5, 1.0, 0.5)), "single": ForOneOutcome()}
     return oc.compare(problem, methods, folds=2, loo=True, **SHORT), y
 
 
 def test_a_method_that_fails_is_listed_and_the_others_go_on(holes):
     result, _ = holes
     assert list(result.posteriors) == [ODD + "m"]
-    assert list(result.failures) == ["sampled"]
-    assert "a sampled noise covariance couples them" in result.failures["sampled"]
-    assert "sampled failed: y has 2 outcomes" in str(result)
+    assert list(result.failures) == ["single"]
+    assert "this method is for one" in result.failures["single"]
+    assert "single failed: y has 2 outcomes" in str(result)
 
 
 def test_missing_cells_have_no_score(holes):
@@ -255,12 +259,9 @@ def test_a_method_that_fails_in_a_fold_keeps_its_posterior():
 
 def test_if_no_method_works_it_says_why():
     x, y = TWO_OUTCOMES.simulate(np.random.default_rng(9), 20)
-    methods = {
-        "ko": oc.methods.KO(hyperparameters="sample"),
-        "gp": oc.methods.Joint(oc.bias.GP(hyperparameters="sample")),
-    }
-    with pytest.raises(InputError, match=r"no method can do this problem: ko: y has 2 .*; gp: y has 2 "):
-        oc.compare(TWO_OUTCOMES.problem(x, y, noise_cov="sample"), methods, **SHORT)
+    methods = {"one": ForOneOutcome(), "other": ForOneOutcome()}
+    with pytest.raises(InputError, match=r"no method can do this problem: one: y has 2 .*; other: y has 2 "):
+        oc.compare(TWO_OUTCOMES.problem(x, y), methods, **SHORT)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.errors import FileError, InputError
-from orthocal.execution.checkpoints import checkpoint_file
-from orthocal.execution.checkpoints import checkpoint_file as spending
+from orthocal.execution.checkpoints import checkpoint_file, checkpoint_file as spending
 from orthocal.execution.checkpoints.checkpoint_file import Checkpoint
 
 X = np.linspace(0.0, 1.0, 8)

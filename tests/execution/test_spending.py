@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.execution.checkpoints import checkpoint_file
-from orthocal.execution.checkpoints import checkpoint_file as spending
+from orthocal.execution.checkpoints import checkpoint_file, checkpoint_file as spending
 from orthocal.execution.checkpoints.checkpoint_file import Budget, Checkpoint, CheckpointFile, _File, kept_in
 
 

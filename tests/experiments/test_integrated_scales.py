@@ -6,8 +6,7 @@ from scipy import stats
 from scipy.linalg import block_diag
 
 import orthocal as oc
-from orthocal.experiments import regression, scales
-from orthocal.experiments import scales as integrated_scales
+from orthocal.experiments import regression, scales, scales as integrated_scales
 from orthocal.experiments.scales import fitted_scales
 
 NOISE_SD = 0.1

@@ -7,8 +7,7 @@ from scipy.spatial.distance import cdist
 
 import orthocal as oc
 from orthocal.errors import InputError
-from orthocal.methods.joint import regress_basis as gp_functions
-from orthocal.methods.joint import regress_basis as regress_functions
+from orthocal.methods.joint import regress_basis as gp_functions, regress_basis as regress_functions
 from orthocal.regression import inducing
 from orthocal.regression.inducing import Inducing, neighbourhoods
 

@@ -8,7 +8,9 @@ import orthocal as oc
 from helpers import generators, row_by_row
 from orthocal.bias.base import ChainwiseSampler
 from orthocal.methods.bias_samplers import fitted_bias
-from orthocal.methods.hyperparameters import first_walk, hyper_outcomes
+from orthocal.methods.joint.gaussian_model import GaussianModel
+from orthocal.methods.joint.regress import Linear
+from orthocal.methods.joint.unknowns import Unknowns
 
 COV = np.array([[0.01, 0.006], [0.006, 0.02]])
 POINTS = np.random.default_rng(3).random(12)
@@ -176,17 +178,16 @@ def test_data_without_replicates_are_not_touched():
     assert problem.merged is problem
 
 
-def test_sampled_hyperparameters_have_the_density_of_all_rows():
+def test_hyperparameters_have_the_evidence_of_all_rows():
     """Their law is the same; the draws are not, because a draw of the bias takes a number for each row."""
-    densities = []
+    evidence = []
     problem = replicated(holes=False, noise_cov=np.array([0.01, 0.02]))
     for one in (problem.merged, problem):
-        (outcome, _) = hyper_outcomes(one, oc.bias.GP(hyperparameters="sample"), one.data.x[:0])
-        walk = first_walk(outcome.sampler, outcome.prior)
-        residual = one.whiten(one.complete_y - one.fit)[:, 0]
-        values = outcome.prior.mean + 0.5 * generators(1)[0].standard_normal((5, 2))
-        densities.append([walk.log_density(walk.state(value), residual) for value in values])
-    ours, reference = (np.array(one) - one[0] for one in densities)
+        unknowns = Unknowns.of(one, oc.bias.GP())
+        model = GaussianModel(one, Linear.of(one), oc.bias.GP(), unknowns, one.rule.nodes)
+        away = 0.5 * generators(1)[0].standard_normal((5, int(unknowns.free.sum())))
+        evidence.append(model.evidence(unknowns.whole(unknowns.values[unknowns.free] + away)))
+    ours, reference = (one - one[0] for one in evidence)
     np.testing.assert_allclose(ours, reference, rtol=1e-9)
 
 

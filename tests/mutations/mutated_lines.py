@@ -247,6 +247,15 @@ MUTATIONS = [
         ),
     ),
     *_of(
+        "regression/weighted_points.py",
+        "regression/test_weighted_points.py",
+        (
+            "weighted points without the density of their proposals",
+            "log_weights = density - mixture",
+            "log_weights = density",
+        ),
+    ),
+    *_of(
         "emulators/gp_hyperparameters.py",
         "emulators/test_gp_hyperparameters.py",
         (

@@ -174,10 +174,6 @@ def test_methods_that_cannot_take_it_say_so():
     problem = problem_of(oc.CorrelatedNoise("t", length=200.0, sd=0.2))
     with pytest.raises(InputError, match="share"):
         short(problem, "bart")
-    with pytest.raises(InputError, match="marginal-likelihood"):
-        short(problem, oc.methods.KO(hyperparameters="sample"))
-    with pytest.raises(InputError, match="marginal-likelihood"):
-        short(problem, oc.methods.Joint(oc.bias.GP(hyperparameters="sample")))
     with pytest.raises(InputError, match='form="dense"'):
         short(problem, oc.methods.Joint(oc.bias.GP(form="large")))
 

@@ -10,8 +10,7 @@ import pytest
 
 import orthocal as oc
 from orthocal.errors import InputError
-from orthocal_galaxy import Bins, MultiGaussian, OrbitModel, OrbitSettings
-from orthocal_galaxy import model as module
+from orthocal_galaxy import Bins, MultiGaussian, OrbitModel, OrbitSettings, model as module
 
 THETA = (8.6, 2.9, 0.22)
 DATA = Path(__file__).parents[4] / "shared" / "galaxy" / "ngc4570.npz"

@@ -1,38 +1,28 @@
-from ..arrays import Array as Array
-from ..arrays import BoolArray as BoolArray
-from ..arrays import IntArray as IntArray
-from ..arrays import as_columns as as_columns
-from ..arrays import as_floats as as_floats
+from ..arrays import (
+    Array as Array,
+    BoolArray as BoolArray,
+    IntArray as IntArray,
+    as_columns as as_columns,
+    as_floats as as_floats,
+)
 from ..execution.work.processes import ProcessWorkers as ProcessWorkers
-from ..execution.work.workers import DaskCluster as DaskCluster
-from ..execution.work.workers import DaskWorkers as DaskWorkers
-from ..execution.work.workers import Lost as Lost
-from ..execution.work.workers import Settled as Settled
-from ..execution.work.workers import Work as Work
-from ..execution.work.workers import Workers as Workers
-from ..execution.work.workers import cores as cores
-from ..files import checksum as checksum
-from ..files import whole_file as whole_file
+from ..execution.work.workers import (
+    DaskCluster as DaskCluster,
+    DaskWorkers as DaskWorkers,
+    Lost as Lost,
+    Settled as Settled,
+    Work as Work,
+    Workers as Workers,
+    cores as cores,
+)
+from ..files import checksum as checksum, whole_file as whole_file
 from ..files.sqlite_file import SqliteFile as SqliteFile
-from ..files.tables import number_of as number_of
-from ..files.tables import read_text_table as read_text_table
-from ..machine.compiling import entry as entry
-from ..machine.compiling import part as part
+from ..files.tables import number_of as number_of, read_text_table as read_text_table
+from ..machine.compiling import entry as entry, part as part
 from ..machine.threads import one_blas_thread as one_blas_thread
 from ..pages import style as style
-from ..pages.page import Picture as Picture
-from ..pages.page import picture as picture
-from ..pages.page import rendered as rendered
-from ..pages.panels import Drawing as Drawing
-from ..pages.panels import Panel as Panel
-from ..pages.panels import ShownFigure as ShownFigure
-from ..pages.tables import Grid as Grid
-from ..pages.tables import grid_text as grid_text
-from ..pages.tables import summary_rows as summary_rows
-from ..pages.tables import with_error as with_error
-from ..progress import announced as announced
-from ..progress import progress_bar as progress_bar
-from ..progress import progress_shown as progress_shown
-from ..sections import Section as Section
-from ..sections import checked_sections as checked_sections
-from ..sections import read_toml as read_toml
+from ..pages.page import Picture as Picture, picture as picture, rendered as rendered
+from ..pages.panels import Drawing as Drawing, Panel as Panel, ShownFigure as ShownFigure
+from ..pages.tables import Grid as Grid, grid_text as grid_text, summary_rows as summary_rows, with_error as with_error
+from ..progress import announced as announced, progress_bar as progress_bar, progress_shown as progress_shown
+from ..sections import Section as Section, checked_sections as checked_sections, read_toml as read_toml

@@ -22,9 +22,7 @@ from ..regression.gaussian_process import (
     label_odds,
 )
 from .base import ListedPrior, Setting, listed
-from .gp_sampler import PREDICTION_BLOCK as PREDICTION_BLOCK
-from .gp_sampler import GPSampler as GPSampler
-from .gp_sampler import json_number
+from .gp_sampler import PREDICTION_BLOCK as PREDICTION_BLOCK, GPSampler as GPSampler, json_number
 
 # Hyperparameters of a Gaussian process that ended on a bound of their search: at which end, and what that means.
 
@@ -120,7 +118,8 @@ class GP(ListedPrior):
         A number, or one for each numeric input; None chooses one an input by marginal likelihood.
     hyperparameters
         What happens to an sd and length-scales that are not given: ``"marginal-likelihood"`` chooses them,
-        ``"sample"`` draws them together with theta, with the priors of ``oc.methods.KO`` (``oc.methods.Joint`` only).
+        ``"sample"`` integrates over them (``oc.methods.Joint`` only, which always does where the noise is sampled): a
+        half-Cauchy prior of sd in units of the noise's, length-scales log-normal around .4 of the domain's width.
     form
         How it is computed: ``"dense"``, exactly, at a cost that grows with the cube of the number of distinct points;
         ``"large"``, after one pass over the data, exactly in one input and by an approximation whose error is reported

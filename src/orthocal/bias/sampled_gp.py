@@ -4,8 +4,8 @@ The hyperparameters of one whitened outcome are always handled as one vector
 
     (log sd, log lengthscale_1, ..., log lengthscale_d)
 
-because a random walk on it needs no bounds. Where the noise is sampled with them, the log of the factor of its standard
-deviation ends it.
+because what is known about it has no bounds. In files of version 0.2 the log of the factor of the noise's standard
+deviation may end it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg import cholesky, solve_triangular
 
 from ..advice import RUN_LONGER
 from ..arrays import Array, BoolArray, unique_rows
@@ -46,8 +46,7 @@ class _Conditional(NamedTuple):
 class SampledGPSampler:
     """b ~ GP(0, sd^2 k) of one outcome, where sd and length-scales are given anew for every draw.
 
-    The method that samples the hyperparameters asks for the pieces: ``evidence_root`` for the law of the residual
-    N(0, S), S = sd^2 k(x, x) + noise, and ``bias`` for b given the residual.
+    ``methods/joint/gaussian_model.py`` draws it; here it is predicted elsewhere.
     """
 
     def __init__(
@@ -59,46 +58,19 @@ class SampledGPSampler:
         self._points, (self._at_data, at_nodes) = unique_rows(x, nodes)
         self._rows = np.concatenate([self._at_data, at_nodes])
 
-    def evidence_root(self, log_values: Array) -> Array:
-        """The lower triangular L with L L' = S, (n, n)."""
-        S = self._prior(self._x, self._x, log_values)
-        S.flat[:: len(S) + 1] += self._noise_var * self.noise_scale(log_values)
-        try:
-            # the way that nearly always works, without the cost of looking for a jitter
-            return np.linalg.cholesky(S)
-        except np.linalg.LinAlgError:
-            return jittered_cholesky(S)[0]
-
-    def bias(self, rng: np.random.Generator, log_values: Array, lower: Array, residual: Array) -> tuple[Array, Array]:
-        """b given the residual (n,): at the distinct points, and at data and nodes; ``lower`` is the evidence's root.
-
-        By Matheron's rule: a draw from the prior is moved by what the residual says beyond it.
-        """
-        root, _ = jittered_cholesky(self._prior(self._points, self._points, log_values))
-        at_data = root[self._at_data]
-        white = rng.standard_normal(len(root))
-        noise_var = self._noise_var * self.noise_scale(log_values)
-        noise = np.sqrt(noise_var) * rng.standard_normal(len(residual))
-        gap = residual - at_data @ white - noise
-        values = root @ (white + at_data.T @ cho_solve((lower, True), gap))
-        return values, values[self._rows]
-
-    def draw(
-        self,
-        rngs: list[np.random.Generator],
-        state: object,
-        residual: Array,
-        noise_scale: Array | None = None,
-    ) -> tuple[object, Array]:
-        raise NotImplementedError(
-            "a bias with sampled hyperparameters cannot be drawn from the residual alone: its hyperparameters are "
-            "sampled with theta, by oc.methods.KO"
-        )
+    def draw(self, *given: object, **more: object) -> Any:
+        raise NotImplementedError("a bias with sampled hyperparameters is drawn with them and theta, not by itself")
 
     def record(self, state: tuple[Array, Array]) -> dict[str, Array]:
         """From the hyperparameters (c, 1 + d) and b at the distinct points (c, u)."""
         log_values, values = state
         return {"hyperparameters": log_values, "values": values}
+
+    def at_distinct(self, values: Array) -> Array:
+        """Values at data and nodes, (s, n + m), as those at the distinct points."""
+        found = np.empty((len(values), len(self._points)))
+        found[:, self._rows] = values
+        return found
 
     def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
         """b(x_new) given b at the data, by Gaussian conditioning; joint within blocks of 500 points."""
@@ -129,11 +101,6 @@ class SampledGPSampler:
         covariance = self._prior(x_new, x_new, log_values) - cross.T @ cross
         return _Conditional(root, cross, _root(covariance, NUGGET * np.exp(2 * log_values[0])))
 
-    def noise_scale(self, log_values: Array) -> Array | float:
-        """By what the noise variances are multiplied, (...): 1 where they are not sampled."""
-        d = self._x.shape[1]
-        return 1.0 if log_values.shape[-1] == 1 + d else np.asarray(np.exp(2 * log_values[..., 1 + d]))
-
     def native(self, log_values: Array) -> Array:
         """sd in the outcome's unit, and the length-scales, (..., 1 + d), from log hyperparameters.
 
@@ -146,6 +113,13 @@ class SampledGPSampler:
         columns = [1 + j for j in self.labelled]
         native[..., columns] = label_correlation(native[..., columns])
         return native
+
+    def named(self, log_values: Array, k: int, free: BoolArray) -> dict[str, Array]:
+        """The hyperparameters that are ``free`` in native units, from (..., 1 + d), under the names of outcome k."""
+        native = self.native(log_values)
+        each = ["label_correlation" if j in self.labelled else "lengthscale" for j in range(native.shape[-1] - 1)]
+        names = [f"sd_{k}", *(f"{name}_{k}_{j}" for j, name in enumerate(each))]
+        return {name: native[..., j] for j, name in enumerate(names) if free[j]}
 
     def summarise(self, log_values: Array, free: BoolArray) -> None:
         """Take the draws, (c, s, 1 + d), of which those marked ``free`` were sampled, as what ``findings`` tells."""
@@ -163,7 +137,7 @@ class SampledGPSampler:
         # chains that have not moved have no R-hat
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = [float(array_stats.rhat(log_values[:, :, j])) for j in np.flatnonzero(free)]
-        if np.isfinite(ratios).all():
+        if ratios and np.isfinite(ratios).all():
             self._summary["hyperparameter_rhat"] = max(ratios)
 
     def _means(self, means: Array) -> dict[str, Any]:
@@ -200,12 +174,6 @@ def _remarks(findings: dict[str, Any]) -> Iterator[Finding]:
 
 
 SAMPLERS["sampled gp"] = StoredSampler(SampledGPSampler.restore, _remarks)
-
-
-def log_evidence(lower: Array, residual: Array) -> float:
-    """log N(residual; 0, L L') up to a constant."""
-    white = solve_triangular(lower, residual, lower=True, check_finite=False)
-    return float(-0.5 * white @ white - np.log(np.diag(lower)).sum())
 
 
 def _root(covariance: Array, nugget: float) -> Array:

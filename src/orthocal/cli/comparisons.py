@@ -130,8 +130,7 @@ def _compared_methods(
     config: ProblemFile, given: dict[str, Any], prints: bool, checkpoint: bool, restart: bool
 ) -> None:
     """Tables and a page of the methods; ``given`` is what the command was."""
-    from ..comparison.comparison import TABLES
-    from ..comparison.comparison import compare as run_compare
+    from ..comparison.comparison import TABLES, compare as run_compare
     from ..config import problem_file as toml
 
     path: Path = given["problem_file"]

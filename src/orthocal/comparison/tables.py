@@ -11,8 +11,7 @@ from ..arrays import IntArray
 from ..pages.tables import Grid, summary_rows, with_error
 from ..problem.data.field_data import Groups
 from ..results.posterior import Posterior
-from ..results.predict.scores import loo as psis_loo
-from ..results.predict.scores import mean_and_error, score_table
+from ..results.predict.scores import loo as psis_loo, mean_and_error, score_table
 from .fits import HeldOutScores
 
 #: groups in a printed table, the worst ones; all are in ``group_scores()`` and in the CSV file

@@ -17,8 +17,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ..arrays import Array
+from ..kernels.adaptive import WalkTuning
 from ..regression.gaussian_process import MergedValues, RestrictedDensity, restricted_deviance, sample_of_points
-from ..regression.random_walk import WalkTuning
 from .replicates import MergedRuns, trend_basis
 
 #: the search for hyperparameters starts on few rows and ends on more

@@ -88,6 +88,10 @@ class NoiseSampler:
         back = self._noise.unwhitener
         return np.asarray(back @ np.linalg.inv(precision) @ back.T)
 
+    def precision(self, whitened: Array) -> Array:
+        """As its draws are, from covariances of the whitened noise, (..., q, q)."""
+        return np.linalg.inv(whitened)
+
     def fields(self, precision: Array) -> dict[str, Array]:
         """What ``Draws`` keep of it, (..., q, q)."""
         return {"noise_cov": self.covariance(precision)}
@@ -132,6 +136,10 @@ class GroupNoiseSampler:
         for g, (sampler, rows, turn) in enumerate(zip(self._samplers, self._rows, self._turns, strict=True)):
             each[:, rows] = turn.T @ sampler.row_precision(precision[:, g]) @ turn
         return each
+
+    def precision(self, whitened: Array) -> Array:
+        """As its draws are, from covariances of the whitened noise, (..., g, q, q)."""
+        return np.linalg.inv(self._turns @ whitened @ np.swapaxes(self._turns, -1, -2))
 
     def fields(self, precision: Array) -> dict[str, Array]:
         """As ``NoiseSampler.fields``, (..., g, q, q) -> those of ``Draws``; a typical row's is the mean over rows."""

@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
 
 from ..arrays import Array, BoolArray, IntArray, repeated_rows
 from ..errors import InputError
@@ -136,10 +137,10 @@ def check_smoothness(nu: float) -> None:
 def correlation(a: Array, b: Array, lengthscale: Array, nu: float, labelled: Labelled = ()) -> Array:
     """k(r) between the rows of a (m, d) and b (n, d), (m, n)."""
     if not labelled:
-        return radial_correlation(_squared_distances(a, b, lengthscale).sum(axis=0), nu)
+        return radial_correlation(cdist(a / lengthscale, b / lengthscale, "sqeuclidean"), nu)
     numeric = np.setdiff1d(np.arange(a.shape[1]), labelled)
-    squared = _squared_distances(a[:, numeric], b[:, numeric], lengthscale[numeric]).sum(axis=0)
-    k = radial_correlation(squared, nu)
+    first, second = (one[:, numeric] / lengthscale[numeric] for one in (a, b))
+    k = radial_correlation(cdist(first, second, "sqeuclidean"), nu)
     for j in labelled:
         k *= np.where(a[:, j, None] == b[:, j], 1.0, label_correlation(lengthscale[j]))
     return k

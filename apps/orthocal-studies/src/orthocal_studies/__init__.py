@@ -4,8 +4,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 if _TYPE_CHECKING:
-    from .base import Column as Column
-    from .base import Study as Study
+    from .base import Column as Column, Study as Study
     from .printed import Printed as Printed
     from .registry import STUDIES as STUDIES
 

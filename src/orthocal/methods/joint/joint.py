@@ -38,8 +38,8 @@ from .identifiable import identifiable_part, outside_support, with_open_directio
 from .objective import Held
 from .regress import Linear, Regressed, gaussian_draws
 from .regress_cells import cells_draws
+from .regress_integrated import integrated_draws
 from .regress_large import large_draws, wanted
-from .regress_sampled import MOST_SAMPLED, noise_draws, sampled_draws
 from .weights import Weights, importance_weights
 
 #: numbers in the arrays of a block of draws that are projected together
@@ -134,14 +134,12 @@ class Joint(ListedMethod):
         """
         if isinstance(self.bias, GP) and wanted(self.bias, problem):
             return large_draws(problem, plan, self.bias, linear)
-        if isinstance(self.bias, GP) and self.bias.sampled:
-            return sampled_draws(problem, plan, self.bias, linear)
+        known = problem.noise.source is not NoiseSource.SAMPLED
+        if isinstance(self.bias, GP) and (self.bias.sampled or not known):
+            return integrated_draws(problem, plan, self.bias, linear)
         bias = fitted_bias(self.bias, problem, problem.rule.nodes)
-        if bias.gaussian and JointGP.possible(bias.processes):
-            if problem.noise.source is not NoiseSource.SAMPLED:
-                return gaussian_draws(problem, plan, bias, linear)
-            if problem.data.y.size <= MOST_SAMPLED:
-                return noise_draws(problem, plan, bias, linear)
+        if known and bias.gaussian and JointGP.possible(bias.processes):
+            return gaussian_draws(problem, plan, bias, linear)
         bias, integrals = with_integrals(self.bias, problem, bias)
         on_cells = cells_draws(problem, plan, bias, linear, integrals)
         drawn = gibbs_draws(problem, plan, bias, linear, integrals) if on_cells is None else on_cells

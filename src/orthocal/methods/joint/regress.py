@@ -227,63 +227,39 @@ def regressed_on(moved: Array, values: Array) -> Array:
     return np.asarray(found.reshape(-1, *values.shape[1:]))
 
 
-class GaussianDesign(NamedTuple):
-    """For Gaussian processes (theta, w) is Gaussian, with b = L w and w ~ N(0, I):
+def gaussian_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear) -> Regressed:
+    """Independent draws for Gaussian processes: (u, w) is Gaussian, with b = L w and w ~ N(0, I).
 
     y - f(theta_tilde) = G u + (L - G lambda(L)) w + e,   u = theta - theta_tilde ~ its Gaussian prior, or flat
-
-    Attributes
-    ----------
-    columns
-        [G, L - G lambda(L)] at data and nodes, (n + m, q, p + r), G in units of the gradients' lengths.
-    unit, taken
-        These units, (p,), and lambda(L), (p, r).
     """
-
-    columns: Array
-    unit: Array
-    taken: Array
-
-    @classmethod
-    def of(cls, bias: OutcomesBias, linear: Linear) -> GaussianDesign:
-        n = len(linear.at_data)
-        root = bias.prior_root()
-        taken = linear.coefficients @ root[n:].reshape(-1, root.shape[2])
-        gradient = np.concatenate([linear.at_data, linear.at_nodes])
-        # in units of the gradients' lengths, whatever the units of theta
-        columns = np.concatenate([gradient * linear.unit, root - gradient @ taken], axis=2)
-        return cls(columns, linear.unit, taken)
-
-    def regressed(self, linear: Linear, bias: OutcomesBias, drawn: Array, noise: Array | None = None) -> Regressed:
-        """Draws (s, p + r) of u, in these units, and w as what they are draws of."""
-        n, q, p = linear.at_data.shape
-        white = drawn[:, p:]
-        real = (drawn @ self.columns.reshape(-1, self.columns.shape[2]).T).reshape(len(drawn), -1, q)
-        moved = drawn[:, :p] * self.unit
-        records = bias.records(bias.processes_at(white))
-        beta = moved - white @ self.taken.T
-        log_prior = linear.log_prior(moved)
-        at_data, at_nodes = in_memory(real[:, :n]), real[:, n:]
-        return Regressed(at_data, at_nodes, beta, moved, records, bias.samplers, log_prior, {}, noise_precision=noise)
-
-
-def gaussian_draws(problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear) -> Regressed:
-    """Independent draws for Gaussian processes."""
     n, q, p = linear.at_data.shape
-    design = GaussianDesign.of(bias, linear)
-    own = design.columns[:n].reshape(n * q, -1)
-    weighted = problem.noise.weighed(design.columns[:n]).reshape(n * q, -1)
+    root, gradient = bias.prior_root(), np.concatenate([linear.at_data, linear.at_nodes])
+    taken = linear.coefficients @ root[n:].reshape(-1, root.shape[2])
+    # in units of the gradients' lengths, whatever the units of theta
+    columns = np.concatenate([gradient * linear.unit, root - gradient @ taken], axis=2)
+    own = columns[:n].reshape(n * q, -1)
+    weighted = problem.noise.weighed(columns[:n]).reshape(n * q, -1)
     H = own.T @ weighted
-    H[:p, :p] += linear.precision * np.outer(design.unit, design.unit)
+    H[:p, :p] += linear.precision * np.outer(linear.unit, linear.unit)
     H[np.arange(p, len(H)), np.arange(p, len(H))] += 1.0
     lower = cholesky(H, lower=True)
-    residual = problem.whiten(problem.complete_y - problem.fit)
-    information = weighted.T @ residual.ravel()
-    information[:p] += linear.pull * design.unit
+    information = weighted.T @ problem.whiten(problem.complete_y - problem.fit).ravel()
+    information[:p] += linear.pull * linear.unit
     mean = cho_solve((lower, True), information)
     normal = np.concatenate([rng.standard_normal((plan.draws, len(mean))) for rng in plan.rngs])
     drawn = mean + solve_triangular(lower, normal.T, lower=True, trans=1).T
-    return design.regressed(linear, bias, drawn)
+    real = (drawn @ columns.reshape(-1, columns.shape[2]).T).reshape(len(drawn), -1, q)
+    moved, white = drawn[:, :p] * linear.unit, drawn[:, p:]
+    return Regressed(
+        in_memory(real[:, :n]),
+        real[:, n:],
+        moved - white @ taken.T,
+        moved,
+        bias.records(bias.processes_at(white)),
+        bias.samplers,
+        linear.log_prior(moved),
+        {},
+    )
 
 
 def by_chain(values: Array) -> Array:

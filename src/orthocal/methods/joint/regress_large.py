@@ -1,7 +1,7 @@
 """Draws of the real process for a Gaussian-process bias and many data: after one pass nothing grows with them.
 
 In one input Matern processes are Markov, and the draws are exact. In several, b = Phi w with w ~ N(0, I): values on a
-grid (few inputs), or at inducing points. Then (theta, w) is Gaussian, as in ``regress.GaussianDesign``:
+grid (few inputs), or at inducing points. Then (theta, w) is Gaussian, as in ``regress.gaussian_draws``:
 
     y - f(theta_tilde) = G u + (Phi - G lambda(Phi)) w + e,   u = theta - theta_tilde ~ its Gaussian prior, or flat
 """
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...advice import SAMPLED_NOISE
 from ...arrays import Array, IntArray
 from ...bias import GP
 from ...bias.base import BiasSampler, Setting
@@ -70,15 +69,10 @@ def _refuse(problem: Problem, prior: GP) -> None:
             f"x has categorical inputs, {', '.join(one.name for one in problem.data.labels.each)}: "
             'oc.bias.GP(form="large") is for numbers alone; take form="dense", or bart'
         )
-    if prior.sampled:
+    if prior.sampled or noise.source is NoiseSource.SAMPLED:
         raise InputError(
-            f"hyperparameters are sampled with at most 1000 distinct points, there are {n}: of so many data they are "
-            'well known, take hyperparameters="marginal-likelihood"'
-        )
-    if noise.source is NoiseSource.SAMPLED:
-        raise InputError(
-            SAMPLED_NOISE + f" is for at most {LARGE} distinct points with a Gaussian process, there are {n}: of so "
-            'many data the noise is well known, take "estimate"'
+            f"noise, sd and length-scales are integrated over with at most {LARGE} distinct points, there are {n}: of "
+            'so many data they are well known, take "estimate" and hyperparameters="marginal-likelihood"'
         )
     if noise.rows is not None:
         raise InputError(

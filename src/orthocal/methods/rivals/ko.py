@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -17,118 +17,133 @@ from ...kernels import Kernel, Laplace
 from ...kernels.base import Conditional, ThetaModel, dispersed_starts, require_kernel
 from ...kernels.laplace import inner_steps
 from ...kernels.warmup import Stepper, run_chains
+from ...problem.noise.noise import NoiseSource
 from ...problem.preflight.cost import RunCost
 from ...problem.problem import Problem
 from ..base import CHAIN_COST, Draws, ListedMethod, Plan, RunNotes, listed
-from ..hyperparameters import HyperState, Walks, hyper_outcomes, require_separate_outcomes
-from ..sampled_noise import NoiseSampler
+from ..joint.gaussian_model import GaussianLaw, GaussianModel
+from ..joint.regress import Linear
+from ..joint.regress_integrated import (
+    hyperparameter_points,
+    hyperparameter_records,
+    hyperparameter_samplers,
+    hyperparameter_stats,
+)
+from ..joint.unknowns import Unknowns
+from ..sampled_noise import noise_sampler
 from ..stored_draws import KeptDraw, finished
 from .marginal import DrawnBias, Marginal, gaussian_bias, sample
 
-# Kennedy and O'Hagan's method with the hyperparameters of the bias sampled together with theta.
+# Kennedy and O'Hagan's method with the hyperparameters of the bias, and the noise, integrated over.
 #
-# In whitened coordinates, for each outcome k, y_k - f_k(theta) ~ N(0, S_k), S_k = sd_k^2 R(lengthscale_k) + noise. Each
-# iteration: (1) theta ~ Pi(theta | S, y); (2) some Metropolis steps on the hyperparameters of each outcome given theta;
-# and for a kept draw (3) b ~ Pi(b | theta, S, y).
+# They are one of m points v_i that are alike where the simulator is linear: c_i p(y | v_i) is the same for all, c_i
+# their prior and their spacing. Each iteration: (1) theta ~ Pi(theta | v, y); (2) proposals of another point, accepted
+# with the ratio of N(y; f(theta), C_i) / p(y | v_i), so that the target is c_i N(y; f(theta), C_i) pi(theta); and for a
+# kept draw (3) b ~ Pi(b | theta, v, y).
+
+#: proposals of another point in each iteration
+PROPOSALS = 4
 
 
-def sample_with_hyperparameters(problem: Problem, plan: Plan, prior: GP, kernel: Kernel) -> Draws:
-    """Draws of theta, of the hyperparameters that ``prior`` does not give, and of the bias."""
-    require_separate_outcomes(problem)
-    return _KORun(problem, plan, prior, kernel).draws()
+class _IntegratedRun(Stepper[tuple[KeptDraw, Array]]):
+    """One run of the sampler. The theta step sees all cells of y as one row, correlated by C."""
 
-
-class _KORun(Stepper[tuple[KeptDraw, Array]]):
-    """One run of the sampler. The theta step sees an outcome as a row, whose cells are correlated by S_k."""
-
-    changing = ("_precision", "_tuning", "_state", "_walks.places", "_typical")
+    changing = ("_tuning", "_state", "_numbers")
 
     def __init__(self, problem: Problem, plan: Plan, prior: GP, kernel: Kernel) -> None:
-        self._problem, self._plan = problem, plan
-        self._y = problem.whiten(problem.complete_y).T
-        self._outcomes = hyper_outcomes(problem, prior, problem.data.x[:0])
-        self._walks = Walks(self._outcomes, plan.rngs)
-        self._precision = np.stack([self._precision_of(states) for states in self._walks.states])
-        self._model = ThetaModel(
-            problem.parameters,
-            lambda theta: problem.whiten(problem.simulator.batch(problem.data.x, theta)).swapaxes(1, 2),
-            lambda theta: problem.whitened_gradient(problem.data.x, theta).swapaxes(0, 1),
-            self._precision_of([walk.state(walk.prior.mean) for walk in self._walks.each]),
-        )
-        tilde = problem.theta_tilde
-        self._kernel = kernel
-        self._tuning = self._kernel.tune(self._model, tilde)
-        self._state = self._model.state(dispersed_starts(self._model, tilde, plan.rngs))
+        self._problem, self._plan, self._kernel, nodes = problem, plan, kernel, problem.data.x[:0]
+        self._unknowns, linear = Unknowns.of(problem, prior), _without_projection(problem)
+        self._points = hyperparameter_points(problem, prior, linear, self._unknowns, nodes)
+        self._gaussian = GaussianModel(problem, linear, prior, self._unknowns, nodes)
+        self._samplers = hyperparameter_samplers(problem, prior, nodes)
+        self._evidence = np.concatenate([self._gaussian.evidence(v[None]) for v in self._points])
+        self._laws: dict[int, tuple[GaussianLaw, Array]] = {}
+        self._sd, self._cells = np.sqrt(np.diag(problem.noise.cov)), problem.data.observed.ravel()
+        self._y = (problem.complete_y / self._sd).reshape(1, 1, -1)
+        typical = self._law(len(self._points) // 2)[1][None]
+        self._model = ThetaModel(problem.parameters, self._simulated, self._gradient, typical)
+        self._numbers = np.array([rng.integers(len(self._points)) for rng in plan.rngs])
+        self._tuning = kernel.tune(self._model, problem.theta_tilde)
+        self._state = self._model.state(dispersed_starts(self._model, problem.theta_tilde, plan.rngs))
+
+    def _simulated(self, theta: Array) -> Array:
+        values = self._problem.simulator.batch(self._problem.data.x, theta)
+        return np.asarray((values / self._sd).reshape(len(theta), 1, -1))
+
+    def _gradient(self, theta: Array) -> Array:
+        slopes = self._problem.simulator.gradient(self._problem.data.x, theta)
+        return np.asarray((slopes / self._sd[:, None]).reshape(1, -1, len(theta)))
+
+    def _law(self, number: int) -> tuple[GaussianLaw, Array]:
+        """Of a point, with C^-1 at all cells, zero at those that are missing."""
+        if number not in self._laws:
+            law = self._gaussian.law(self._points[number])
+            precision = np.zeros((len(self._cells), len(self._cells)))
+            precision[np.ix_(self._cells, self._cells)] = cho_solve((law.lower, True), np.eye(len(law.lower)))
+            self._laws[number] = law, precision
+        return self._laws[number]
 
     def draws(self) -> Draws:
         kept = run_chains(self, self._plan.warmup, self._plan.draws, self._plan.rngs)
-        drawn = np.stack([log_values for _, log_values in kept], axis=1)
-        for k, outcome in enumerate(self._outcomes):
-            outcome.sampler.summarise(drawn[:, :, k], outcome.prior.free)
-        samplers = [outcome.sampler for outcome in self._outcomes]
+        log_values = np.stack([own for _, own in kept], axis=1)
+        stats = hyperparameter_stats(self._samplers, self._unknowns, log_values)
+        samplers = [sampler for sampler, _ in self._samplers]
         notes = RunNotes(inner_steps(self._tuning), bias=tuple(sampler.findings() for sampler in samplers))
-        return finished(self._problem, [draw for draw, _ in kept], samplers=samplers, notes=notes)
+        found = finished(self._problem, [draw for draw, _ in kept], samplers=samplers, notes=notes)
+        return replace(found, stats=found.stats | stats)
 
-    def step(self) -> tuple[Array, Array, Array, Array]:
-        y = np.broadcast_to(self._y, self._state.model.shape)
-        target = Conditional(self._model, y, self._precision)
+    def step(self) -> tuple[Array, Array]:
+        precision = np.stack([self._law(number)[1][None] for number in self._numbers])
+        target = Conditional(self._model, np.broadcast_to(self._y, self._state.model.shape), precision)
         self._state, self._info = self._kernel.step(self._plan.rngs, self._tuning, self._state, target)
-        self._accepted = self._move(self._y - self._state.model)
-        return self._state.theta, self._info.tuned, self._walks.log_values(), self._accepted
+        self._moved = np.array([self._move(c, rng) for c, rng in enumerate(self._plan.rngs)])
+        return self._state.theta, self._info.tuned
 
     def adapt(self, *window: Array) -> None:
-        thetas, acceptance, log_values, accepted = window
-        self._walks.adapt(log_values, accepted)
-        means = log_values.mean(axis=(0, 1))
-        typical = [walk.state(mean) for walk, mean in zip(self._walks.each, means, strict=True)]
-        self._model = self._model._replace(precision=self._precision_of(typical))
-        self._tuning = self._kernel.adapt(self._tuning, self._model, thetas, acceptance)
+        self._tuning = self._kernel.adapt(self._tuning, self._model, *window)
 
-    def _move(self, residual: Array) -> Array:
-        """Metropolis steps on all hyperparameters given the residual (c, q, n); the shares accepted, (c, q)."""
-        accepted = self._walks.move(residual)
-        for c in np.flatnonzero(accepted.any(axis=1)):
-            self._precision[c] = self._precision_of(self._walks.states[c])
-        return accepted
+    def _left(self, c: int) -> Array:
+        """What theta leaves at the cells of a chain."""
+        return np.asarray((self._y - self._state.model)[c, 0, self._cells])
 
-    def _precision_of(self, states: list[HyperState]) -> Array:
-        """S^-1 of each outcome, (q, n, n), with zeros where a cell is missing."""
-        n = self._problem.data.n
-        whole = np.zeros((len(states), n, n))
-        for k, (state, outcome) in enumerate(zip(states, self._outcomes, strict=True)):
-            rows = np.flatnonzero(outcome.points.informed)
-            whole[k][np.ix_(rows, rows)] = cho_solve((state.lower, True), np.eye(len(rows)))
-        return whole
-
-    @property
-    def _typical(self) -> Array:
-        """What of the model is tuned."""
-        return self._model.precision
-
-    @_typical.setter
-    def _typical(self, precision: Array) -> None:
-        self._model = self._model._replace(precision=precision)
+    def _move(self, c: int, rng: np.random.Generator) -> float:
+        """Proposals of another point in a chain; the share accepted."""
+        left, accepted = self._left(c), 0
+        proposals = [self._numbers[c], *rng.integers(len(self._points), size=PROPOSALS)]
+        fits = [self._gaussian.log_likelihood(self._law(one)[0], left) - self._evidence[one] for one in proposals]
+        now = fits[0]
+        for number, then in zip(proposals[1:], fits[1:], strict=True):
+            if np.log1p(-rng.random()) < then - now:
+                self._numbers[c], now, accepted = number, then, accepted + 1
+        return accepted / PROPOSALS
 
     def kept(self) -> tuple[KeptDraw, Array]:
-        state, records = self._state, dict[str, Array]()
-        residual, log_values = self._y - state.model, self._walks.log_values()
-        bias = np.empty_like(residual)
-        # the state's own log_prior is that of theta: there is no other part of the density in it
-        lp = state.log_prior.copy()
-        stats = {
-            "acceptance_rate": self._info.acceptance,
-            "hyperparameter_acceptance_rate": self._accepted.mean(axis=1),
-        }
-        for k, outcome in enumerate(self._outcomes):
-            for c, states in enumerate(self._walks.states):
-                lp[c] += self._walks.each[k].log_density(states[k], residual[c, k, outcome.points.informed])
-            record, bias[:, k] = self._walks.draw_bias(k, residual[:, k])
-            records |= {f"{name}_{k}": value for name, value in record.items()}
-            stats |= outcome.named(k, log_values[:, k])
-        precision = self._walks.noise_precision()
-        noise = {} if precision is None else {"noise_cov": NoiseSampler(self._problem.noise).covariance(precision)}
-        model, bias = state.model.swapaxes(1, 2), bias.swapaxes(1, 2)
-        return KeptDraw.of(state.theta, model, bias, {"lp": lp, **stats}, records, noise), log_values
+        problem, unknowns, gaussian = self._problem, self._unknowns, self._gaussian
+        laws, vectors = [self._law(number)[0] for number in self._numbers], self._points[self._numbers]
+        left = [self._left(c) for c in range(len(laws))]
+        bias = np.stack(list(map(gaussian.draw_bias, self._plan.rngs, laws, left)))
+        log_values = np.stack(list(map(unknowns.log_sd_and_lengths, vectors)))
+        likelihood = np.array(list(map(gaussian.log_likelihood, laws, left)))
+        lp = problem.parameters.log_prior(self._state.theta) + likelihood + list(map(unknowns.log_prior, vectors))
+        stats = {"acceptance_rate": self._info.acceptance, "hyperparameter_acceptance_rate": self._moved}
+        records, noise = hyperparameter_records(self._samplers, log_values, bias), dict[str, Array]()
+        if unknowns.noise:
+            own = noise_sampler(problem.noise)
+            noise = own.fields(own.precision(np.stack(list(map(unknowns.noise_cov, vectors)))))
+        model = problem.whiten(self._state.model.reshape(len(laws), *problem.data.y.shape) * self._sd)
+        return KeptDraw.of(self._state.theta, model, bias, {"lp": lp, **stats}, records, noise), log_values
+
+
+def _without_projection(problem: Problem) -> Linear:
+    """The simulator around theta_tilde, for a bias that nothing is taken from; what has no effect keeps its prior."""
+    gradient, spread = problem.gradient_at_data, problem.parameters.spread
+    pull, precision = problem.parameters.gaussian_part(problem.parameters.clipped(problem.theta_tilde, 1e-6))
+    own = np.diag(precision)
+    precision = precision + np.diag(np.where(own > 0, 0.0, 1 / spread**2))
+    length = np.sqrt(np.sum(gradient**2, axis=(0, 1)))
+    unit = np.where(length > 0, 1 / np.where(length > 0, length, 1.0), spread)
+    nowhere = np.zeros((0, *gradient.shape[1:]))
+    return Linear(gradient, nowhere, np.zeros((len(unit), 0)), pull, precision, unit)
 
 
 @listed
@@ -145,16 +160,9 @@ class KO(ListedMethod):
         Of the bias, as for ``oc.bias.GP``.
     hyperparameters
         What happens to an sd and length-scales that are not given: ``"marginal-likelihood"`` fixes them at their best
-        values for the residual at theta_tilde; ``"sample"`` draws them together with theta, for each whitened outcome,
-        with the independent priors
-
-            log sd ~ N(log s, 1.5^2),   log lengthscale_j ~ N(log(0.3 span_j), 1)
-
-        where s is the root mean square of the residual at theta_tilde (of the noise, where the simulator fits exactly)
-        and span_j the domain's width. So 95 % of the prior lie within a factor of 19 of s, and between 0.04 and 2.1
-        domain widths. The cost grows as n^3, and n is at most 1000: four chains of 1000 draws take about ten seconds
-        for n = 100, and a quarter of an hour for n = 1000. The draws are in ``posterior.data["sample_stats"]``:
-        ``sd_k`` and ``lengthscale_k_j`` for outcome k and input j, from 0 on, with sd in the unit of the outcome.
+        values for the residual at theta_tilde; ``"sample"`` integrates over them, with the priors of ``oc.bias.GP``,
+        and so does every run where the noise is sampled. The draws are in ``posterior.data["sample_stats"]``: ``sd_k``
+        and ``lengthscale_k_j`` for outcome k and input j, from 0 on, with sd in the unit of the outcome.
     kernel
         How theta is drawn, see ``orthocal.kernels``.
 
@@ -188,8 +196,9 @@ class KO(ListedMethod):
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
         # with both given there is nothing to sample
-        if self.hyperparameters == "sample" and (self.sd is None or self.lengthscale is None):
-            return sample_with_hyperparameters(problem, plan, self._prior(), self.kernel)
+        free = self.hyperparameters == "sample" and (self.sd is None or self.lengthscale is None)
+        if free or problem.noise.source is NoiseSource.SAMPLED:
+            return _IntegratedRun(problem, plan, self._prior(), self.kernel).draws()
         bias = gaussian_bias(problem, self._prior(), np.empty((0, problem.data.d)))
         return sample(problem, plan, lambda precision: free_bias(bias, bias.joint(None, precision)), bias, self.kernel)
 

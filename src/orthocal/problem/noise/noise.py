@@ -170,6 +170,18 @@ class Noise:
         with np.errstate(divide="ignore"):
             return np.asarray(1 / np.einsum("nii->ni", self.precision))
 
+    def between_cells(self, cells: BoolArray) -> Array:
+        """Covariance of the errors of the marked cells (n, q), row by row, (c, c)."""
+        row, outcome = np.nonzero(cells)
+        same = np.eye(len(cells)) if self.rows is None else self.rows.matrix
+        share = same[row[:, None], row]
+        if self.by_point is None:
+            return np.asarray(share * self.cov[outcome[:, None], outcome])
+        if len(self.cov) == 1:
+            sd = np.sqrt(self.by_point[row, 0, 0])
+            return np.asarray(share * np.outer(sd, sd))
+        return np.asarray(share * self.by_point[row[:, None], outcome[:, None], outcome])
+
     def outcome(self, k: int) -> Noise:
         """That of outcome k alone."""
         by_point = None if self.by_point is None else self.by_point[:, k : k + 1, k : k + 1]

@@ -1,0 +1,209 @@
+"""The field data as one Gaussian, for any hyperparameters: y - f(theta_tilde) = G u + b - G lambda(b) + e.
+
+u = theta - theta_tilde has the Gaussian part of theta's prior, or is flat; b is a Gaussian process in each whitened
+outcome, and lambda(b) has the coefficients of its projection on G. With C the covariance of b - G lambda(b) + e,
+
+    log p(y) = -(log|C| + log|M| + z'C^-1 z - h'M^-1 h) / 2,   M = G'C^-1 G + V^-1,   h = G'C^-1 z + V^-1 m.
+
+A cell of y is in units of its outcome's noise sd, so that a missing one is left out and nothing else changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+
+from ...arrays import Array, BoolArray, IntArray, unique_rows
+from ...bias import GP
+from ...problem.problem import Problem
+from ...regression.gaussian_process import correlation, jittered_cholesky
+from .regress import Linear
+from .unknowns import Unknowns
+
+#: a prior of theta that says less than this share of what exact data would, leaves the hyperparameters alone
+WEAK_PRIOR = 1e-3
+
+#: numbers of the matrices that are in memory together
+BLOCK = 10_000_000
+
+
+class GaussianDraws(NamedTuple):
+    """theta - theta_tilde (s, p); y_R - f(theta_tilde) and b at data and nodes, (s, n + m, q), all whitened."""
+
+    moved: Array
+    real: Array
+    bias: Array
+
+
+class GaussianLaw(NamedTuple):
+    """Given hyperparameters: roots of b's covariances, b less its projection at the cells from white noise, (c, w), a
+    root of the noise's covariance and one of C, (c, c)."""
+
+    roots: list[Array]
+    design: Array
+    noise_root: Array
+    lower: Array
+
+
+class GaussianModel:
+    """The cells of y that are observed, or a ``part`` (n, q) of them, given hyperparameters v of ``unknowns``."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        linear: Linear,
+        prior: GP,
+        unknowns: Unknowns,
+        nodes: Array,
+        part: BoolArray | None = None,
+    ) -> None:
+        data, noise = problem.data, problem.noise
+        cells = data.observed if part is None else part
+        self._nu, self._labelled, self._unknowns = prior.nu, tuple(data.labels.columns), unknowns
+        self._row, self._outcome = np.nonzero(cells)
+        used: IntArray = np.arange(data.n)
+        if part is not None:
+            used, self._row = np.unique(self._row, return_inverse=True)
+        self._points, (at_data, at_nodes) = unique_rows(data.x[used], nodes)
+        self._everywhere: IntArray = np.concatenate([at_data, at_nodes])
+        self._at_cells = at_data[self._row]
+        sd = np.sqrt(np.diag(noise.cov))
+        # from whitened outcomes to cells
+        self._mix = (noise.unwhitener / sd[:, None])[self._outcome]
+        self._same_row = np.nonzero(self._row[:, None] == self._row)
+        self._z = ((problem.complete_y - problem.fit) / sd)[cells]
+        # theta in units of the gradients' lengths
+        self._unit, self._pull = linear.unit, linear.pull * linear.unit
+        self._slopes = np.concatenate([linear.at_data[used], linear.at_nodes]) * linear.unit
+        self._gradient = np.einsum("ck,ckp->cp", self._mix, self._slopes[self._row])
+        self._precision = linear.precision * np.outer(linear.unit, linear.unit)
+        information = np.sum(self._gradient**2, axis=0)
+        self._flat = bool((np.diag(self._precision) < WEAK_PRIOR * information).all())
+        self._prior_root = linear.prior_root() * linear.unit
+        # lambda(b) from b at the distinct points, (q, p, u)
+        coefficients = (linear.coefficients / linear.unit[:, None]).reshape(len(linear.unit), -1, data.q)
+        taken = np.zeros((len(self._points), data.q, len(linear.unit)))
+        np.add.at(taken, at_nodes, np.moveaxis(coefficients, 0, 2))
+        self._taken = np.moveaxis(taken, 0, 2)
+        # of an unknown noise, what comes to it: errors of x, or of an emulator
+        given = noise.between_cells(cells) / np.outer(sd[self._outcome], sd[self._outcome])
+        own = replace(noise, by_point=None).between_cells(cells) / np.outer(sd[self._outcome], sd[self._outcome])
+        self._given = given if not unknowns.noise else given - own if noise.groups is None else np.zeros_like(own)
+        self._group = np.zeros(len(self._row), dtype=np.intp) if noise.groups is None else noise.groups[used][self._row]
+
+    def evidence(self, vectors: Array) -> Array:
+        """log p(y | v) up to a constant for each v (m, k), (m,); -inf where rounding leaves no covariance."""
+        c, p = self._gradient.shape
+        if len(vectors) > 1 and len(vectors) * c**2 > BLOCK:
+            return np.concatenate([self.evidence(part) for part in np.array_split(vectors, 2)])
+        beside = np.column_stack([self._gradient, self._z])
+        whole = np.zeros((len(vectors), c + p + 1, c + p + 1))
+        whole[:, :c, :c] = [self._covariance(v) for v in vectors]
+        whole[:, c:, :c] = beside.T
+        # the last rows of its Cholesky root are L^-1 [G, z], whatever large number stands in the corner
+        whole[:, np.arange(c, c + p + 1), np.arange(c, c + p + 1)] = 1e200
+        root = _roots(whole)
+        slopes, left = np.swapaxes(root[:, c:-1, :c], 1, 2), root[:, -1, :c]
+        information = np.swapaxes(slopes, 1, 2) @ slopes + self._precision
+        pull = np.einsum("mcp,mc->mp", slopes, left) + self._pull
+        explained = np.sum(pull * np.linalg.solve(information, pull[..., None])[..., 0], axis=1)
+        log_det = 2 * np.log(np.diagonal(root, axis1=1, axis2=2)[:, :c]).sum(axis=1) + np.linalg.slogdet(information)[1]
+        found = -0.5 * (log_det + np.sum(left**2, axis=1) - explained)
+        return np.where(np.isfinite(found), found, -np.inf)
+
+    def _covariance(self, v: Array) -> Array:
+        """C, (c, c)."""
+        whole = self._noise(v)
+        for k, own in enumerate(self._unknowns.log_sd_and_lengths(v)):
+            mix = self._mix[:, k]
+            both = np.outer(mix, mix)
+            if self._flat:
+                # a flat u does not feel what is taken from b along G
+                whole += both * self._kernel(own, self._points[self._at_cells])
+                continue
+            kernel = self._kernel(own, self._points)
+            along = self._taken[k] @ kernel
+            cross = self._gradient @ (along[:, self._at_cells] * mix)
+            whole += both * kernel[self._at_cells[:, None], self._at_cells] - cross - cross.T
+            whole += self._gradient @ (along @ self._taken[k].T) @ self._gradient.T
+        return whole
+
+    def _kernel(self, log_values: Array, x: Array) -> Array:
+        """Covariance of b at x, (u, u)."""
+        sd, lengths = np.exp(log_values[0]), np.exp(log_values[1:])
+        return np.asarray(sd**2 * correlation(x, x, lengths, self._nu, self._labelled))
+
+    def _noise(self, v: Array) -> Array:
+        """Covariance of the cells' noise."""
+        whole = self._given.copy()
+        if self._unknowns.noise:
+            cov = self._unknowns.noise_cov(v)
+            first, second = self._same_row
+            each = cov[self._group[first]] if cov.ndim == 3 else cov
+            whole[first, second] += np.sum((self._mix[first, None] @ each)[:, 0] * self._mix[second], axis=1)
+        return np.asarray(whole)
+
+    def law(self, v: Array) -> GaussianLaw:
+        """Everything given v that does not depend on y."""
+        each = self._unknowns.log_sd_and_lengths(v)
+        roots = [jittered_cholesky(self._kernel(own, self._points))[0] for own in each]
+        columns = [
+            self._mix[:, [k]] * root[self._at_cells] - self._gradient @ (self._taken[k] @ root)
+            for k, root in enumerate(roots)
+        ]
+        design, noise = np.hstack(columns), self._noise(v)
+        return GaussianLaw(roots, design, cholesky(noise, lower=True), cholesky(design @ design.T + noise, lower=True))
+
+    def draw(self, rngs: list[np.random.Generator], counts: IntArray, v: Array) -> GaussianDraws:
+        """Exact independent draws given y and v, ``counts`` of them by each generator.
+
+        b = L w, e and t are drawn from their priors; then u = M^-1 (G'C^-1 (z - b - e) + V^-1 t), and what that leaves
+        of z moves w.
+        """
+
+        def normal(width: int) -> Array:
+            each = zip(rngs, counts, strict=True)
+            return np.concatenate([rng.standard_normal((count, width)) for rng, count in each])
+
+        law = self.law(v)
+        white = normal(law.design.shape[1])
+        gap = self._z - white @ law.design.T - normal(len(self._z)) @ law.noise_root.T
+        pulled = self._pull + normal(len(self._unit)) @ self._prior_root
+        weighted = cho_solve((law.lower, True), self._gradient).T
+        information = weighted @ self._gradient + self._precision
+        u = np.linalg.solve(information, (gap @ weighted.T + pulled).T).T
+        white += cho_solve((law.lower, True), (gap - u @ self._gradient.T).T).T @ law.design
+        return self._at_points(u, white, law.roots)
+
+    def draw_bias(self, rng: np.random.Generator, law: GaussianLaw, left: Array) -> Array:
+        """b at data and nodes, (n + m, q), given what theta leaves at the cells, where nothing is taken from b."""
+        white = rng.standard_normal(law.design.shape[1])
+        gap = left - law.design @ white - law.noise_root @ rng.standard_normal(len(left))
+        moved = white + cho_solve((law.lower, True), gap) @ law.design
+        return np.asarray(self._at_points(np.zeros((1, len(self._unit))), moved[None], law.roots).bias[0])
+
+    def log_likelihood(self, law: GaussianLaw, left: Array) -> float:
+        """log N(left; 0, C) up to a constant, for what theta leaves at the cells."""
+        white = solve_triangular(law.lower, left, lower=True, check_finite=False)
+        return -float(np.log(np.diag(law.lower)).sum() + 0.5 * white @ white)
+
+    def _at_points(self, u: Array, white: Array, roots: list[Array]) -> GaussianDraws:
+        ends = np.cumsum([len(root) for root in roots])[:-1]
+        values = [own @ root.T for own, root in zip(np.split(white, ends, axis=1), roots, strict=True)]
+        taken = np.sum([own @ part.T for own, part in zip(values, self._taken, strict=True)], axis=0)
+        bias = np.stack([own[:, self._everywhere] for own in values], axis=-1)
+        real = bias + np.einsum("xkp,sp->sxk", self._slopes, u - taken)
+        return GaussianDraws(u * self._unit, real, bias)
+
+
+def _roots(matrices: Array) -> Array:
+    """Cholesky roots (m, u, u), NaN where there is none."""
+    try:
+        return np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        if len(matrices) == 1:
+            return np.full_like(matrices, np.nan)
+        return np.concatenate([_roots(half) for half in np.array_split(matrices, 2)])
