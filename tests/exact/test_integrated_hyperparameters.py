@@ -17,6 +17,7 @@ from orthocal.methods.joint.regress import Linear
 from orthocal.methods.joint.regress_integrated import hyperparameter_points
 from orthocal.methods.joint.unknowns import Unknowns, correlation_of, log_prior_of_tangents
 
+DRAWS = 4000
 LEVELS = np.array([0.025, 0.16, 0.5, 0.84, 0.975])
 NODES, WEIGHTS = (part / 2 + shift for part, shift in zip(np.polynomial.legendre.leggauss(40), (0.5, 0.0), strict=True))
 
@@ -162,6 +163,36 @@ def test_the_evidence_is_that_of_the_gaussian():
         expected.append(stats.multivariate_normal(cov=cov).logpdf((y.ravel() - flat @ [1.2, 1.8])[seen]))
     found = model.evidence(vectors)
     np.testing.assert_allclose(found - found[0], np.array(expected) - expected[0], rtol=1e-6)
+
+
+def test_draws_are_those_of_the_gaussian():
+    """theta, and the real process at data and nodes, given hyperparameters and an informative prior; |z| < 4.5."""
+    x, y = data_set(10, 0.8, seed=9)
+    simulator = oc.Simulator(lambda x, t: slopes(x[:, 0]) @ t, gradient=lambda x, t: slopes(x[:, 0]))
+    priors, mean, V = (
+        {"a": stats.norm(1.2, 0.2), "b": stats.norm(1.5, 0.4)},
+        np.array([1.2, 1.5]),
+        np.diag([0.04, 0.16]),
+    )
+    problem = oc.Problem(x, y, simulator, priors, oc.Box(0, 1, nodes=len(NODES)), noise_cov=0.09)
+    prior, linear = oc.bias.GP(sd=0.7, lengthscale=0.3), Linear.of(problem)
+    unknowns = Unknowns.of(problem, prior)
+    model = GaussianModel(problem, linear, prior, unknowns, problem.rule.nodes)
+    drawn = model.draw([np.random.default_rng(1)], np.array([DRAWS]), unknowns.values)
+    points = np.concatenate([x, NODES])
+    G, Gu = slopes(points), slopes(NODES)
+    image = np.linalg.solve(Gu.T @ (WEIGHTS[:, None] * Gu), (WEIGHTS[:, None] * Gu).T)
+    P = np.eye(len(points)) - G @ np.hstack([np.zeros((2, len(x))), image])
+    # of (theta, y_R) jointly, before the data
+    process = G @ V @ G.T + P @ (0.49 * matern32(points, points, 0.3)) @ P.T
+    whole = np.block([[V, V @ G.T], [G @ V, process]])
+    seen = slice(2, 2 + len(x))
+    gain = np.linalg.solve(whole[seen, seen] + 0.09 * np.eye(len(x)), whole[seen]).T
+    expected = np.concatenate([mean, G @ mean]) + gain @ (y - G[: len(x)] @ mean)
+    sd = np.sqrt(np.diag(whole - gain @ whole[seen]))
+    found = np.hstack([drawn.moved + problem.theta_tilde, drawn.real[:, :, 0] * 0.3 + G @ problem.theta_tilde])
+    assert np.abs((found.mean(axis=0) - expected) / sd).max() < 4.5 / np.sqrt(DRAWS)
+    assert np.abs(found.std(axis=0) / sd - 1).max() < 4.5 / np.sqrt(2 * DRAWS)
 
 
 def test_correlations_are_flat():

@@ -101,10 +101,14 @@ def log_likelihood(C, variance, y):
     return -0.5 * white @ white - np.log(np.diag(lower)).sum()
 
 
+def half_cauchy(log_ratio):
+    return log_ratio - np.logaddexp(0.0, 2 * log_ratio)
+
+
 def log_prior(log_variance, estimate, name):
-    """Of the log of the variance: flat with gp and ko, else inverse gamma (3/2, 1/2) in units of the estimate."""
+    """Of the log of the variance: SD over its root is half-Cauchy with gp and ko, else inverse gamma (3/2, 1/2)."""
     if name in INTEGRATED:
-        return 0.0 * log_variance
+        return half_cauchy(np.log(SD) - log_variance / 2)
     return stats.invgamma(1.5, scale=0.5 * estimate).logpdf(np.exp(log_variance)) + log_variance
 
 
@@ -139,11 +143,13 @@ def test_the_noise_of_groups_follows_its_marginal_posterior(name):
     estimates, y, C = [given.noise.by_point[g == GROUPS, 0, 0][0] for g in (0, 1)], field()[1], covariance(name)
     assert estimates[0] != estimates[1]
     grids = [np.linspace(np.log(one) - 4, np.log(one) + 4, 80) for one in estimates]
-    priors = [log_prior(grid, one, name) for grid, one in zip(grids, estimates, strict=True)]
-    density = np.add.outer(*priors)
     if name in INTEGRATED:
-        # the logs of both sds are normal around a common one, with sd 1
-        density = density - np.subtract.outer(*grids) ** 2 / 16
+        # the logs of both sds are normal, with sd 1, around that of which SD over it is half-Cauchy
+        common = np.linspace(-15, 15, 301)
+        each = [-0.5 * np.subtract.outer(grid / 2, common) ** 2 for grid in grids]
+        density = logsumexp(each[0][:, None] + each[1] + half_cauchy(np.log(SD) - common), axis=2)
+    else:
+        density = np.add.outer(*(log_prior(grid, one, name) for grid, one in zip(grids, estimates, strict=True)))
     for i, first in enumerate(grids[0]):
         for j, second in enumerate(grids[1]):
             density[i, j] += log_likelihood(C + np.diag(np.exp(np.where(GROUPS == 0, first, second))), 0.0, y)
@@ -226,7 +232,7 @@ def test_the_covariance_of_two_outcomes(name, missing):
     C = PRIOR_SD**2 * flat @ flat.T * (name != "pcal")
     if name != "none":
         C = C + np.kron(kernel(x, x, 1.0), back @ np.diag(size**2) @ back.T)
-    scales, bends = np.linspace(-8, 8, 33), np.linspace(-3.5, 3.5, 25)
+    scales, bends = np.linspace(-16, 8, 49), np.linspace(-3.5, 3.5, 25)
     values, density = [], []
     for first in scales:
         for second in scales:
@@ -236,9 +242,9 @@ def test_the_covariance_of_two_outcomes(name, missing):
                 Sigma = back @ own @ back.T
                 # the Jacobian of (variances, correlation) in these coordinates
                 jacobian = np.log(own[0, 0] * own[1, 1]) * 1.5 + np.log1p(-(rho**2))
-                # flat in the logs of the sds and over correlations, or inverse Wishart
-                uniform = np.log1p(-(rho**2))
-                prior = uniform if name == "ko" else stats.invwishart(4, np.eye(2)).logpdf(own) + jacobian
+                # flat over correlations, the bias's sds over these half-Cauchy; or inverse Wishart
+                separate = np.log1p(-(rho**2)) + half_cauchy(np.log(size / sds)).sum()
+                prior = separate if name == "ko" else stats.invwishart(4, np.eye(2)).logpdf(own) + jacobian
                 whole = (C + np.kron(np.eye(8), Sigma))[np.ix_(cells, cells)]
                 density.append(prior + log_likelihood(whole, 0.0, y.ravel()[cells]))
                 values.append(

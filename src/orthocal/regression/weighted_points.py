@@ -18,8 +18,8 @@ from ..arrays import Array
 
 #: degrees of freedom of the t's: heavier tails than those of a log-normal or a half-Cauchy in logarithms
 FREEDOM = 5.0
-#: points of a round, a power of two, and where so many unknowns are more
-EACH, MANY = 64, 4
+#: points of a round at least, where so many unknowns are more at least
+FEWEST, MANY, FEWEST_OF_MANY = 64, 4, 256
 #: rounds after which the points are taken as they are
 MOST_ROUNDS = 12
 #: the next t is as wide as the weighted points, and by this factor of the variance wider
@@ -95,9 +95,11 @@ def weighted_points(log_density: Callable[[Array], Array], mean: Array, root: Ar
     if not len(mean):
         return WeightedPoints(np.empty((1, 0)), np.ones(1), 1.0)
     points, density = np.empty((0, len(mean))), np.empty(0)
-    enough_before = False
+    least = FEWEST if len(mean) <= MANY else FEWEST_OF_MANY
+    # quasi-random numbers come in powers of two
+    each, enough_before = max(least, 2 ** int(np.log2(enough))), False
     for number in range(MOST_ROUNDS):
-        new = proposals[-1].points(EACH if len(mean) <= MANY else 4 * EACH, number)
+        new = proposals[-1].points(each, number)
         points = np.concatenate([points, new])
         density = np.concatenate([density, log_density(new)])
         counts.append(len(new))

@@ -23,7 +23,7 @@ from .regress import Linear, Regressed, by_chain, in_memory
 from .unknowns import Unknowns
 
 #: effective points for so many cells of y are WORTH / cells: many data leave little to choose between, and cost more
-WORTH, MOST_POINTS, LEAST_POINTS = 12_000.0, 300.0, 12.0
+WORTH, MOST_POINTS, LEAST_POINTS = 12_000.0, 1_000.0, 12.0
 #: with more cells, this many say roughly where the hyperparameters are, before more are asked; and at most so many
 FIRST_CELLS, MOST_CELLS = 150, 1_000
 #: effective points of the rough search

@@ -141,12 +141,11 @@ class Unknowns:
 
     def log_prior(self, v: Array) -> float:
         """Up to a constant."""
-        own = v[: self.q * (1 + self.d)].reshape(self.q, 1 + self.d)
-        free = self.free[: self.q * (1 + self.d)].reshape(self.q, 1 + self.d)
-        ratio, lengths = own[:, 0], (own[:, 1:] - self.length_mean) / self.length_sd
-        value = -0.5 * float(np.sum(lengths[free[:, 1:]] ** 2))
-        # half-Cauchy of r, times r because the unknown is its logarithm
-        log_ratio = ratio[free[:, 0]] - np.log(TYPICAL_RATIO)
+        own = self.log_sd_and_lengths(v)
+        free = self.free[: self.q * (1 + self.d)].reshape(self.q, 1 + self.d)[:, 1:]
+        value = -0.5 * float(np.sum((((own[:, 1:] - self.length_mean) / self.length_sd)[free]) ** 2))
+        # half-Cauchy of r, times r because the unknown is its logarithm; an sd that is given bounds the noise by it
+        log_ratio = own[:, 0] - self.log_noise(v) - np.log(TYPICAL_RATIO)
         value += float(np.sum(log_ratio - np.logaddexp(0.0, 2 * log_ratio)))
         value -= 0.5 * float(np.sum((self._of_groups(v) / GROUP_SPREAD) ** 2))
         if self.noise and self.q > 1:
