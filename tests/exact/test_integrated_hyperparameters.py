@@ -235,3 +235,19 @@ def test_where_nothing_tells_the_noise_a_sentence_says_so():
         fit(5, powers)
     with pytest.raises(InputError, match="goes through every value of y"):
         fit(8, [lambda at: np.interp(at, np.sort(x), y[np.argsort(x)])])
+
+
+def test_too_many_unknowns_are_no_false_certainty():
+    """Six outcomes: sampled noise is drawn in a chain beside fixed hyperparameters, and to integrate is refused."""
+    rng = np.random.default_rng(6)
+    x = rng.random(40)
+    y = np.stack([(k + 1) * x for k in range(6)], axis=1) + 0.2 * rng.standard_normal((40, 6))
+
+    def simulator(x, t):
+        return np.stack([t[0] * (k + 1) * x[:, 0] + t[1] for k in range(6)], axis=1)
+
+    problem = oc.Problem(x, y, simulator, {name: stats.norm(0, 1) for name in "ab"}, oc.Box(0, 1), noise_cov="sample")
+    run = {"draws": 40, "chains": 2, "seed": 1, "progress": False}
+    assert "lengthscale_0_0" not in oc.calibrate(problem, "gp", **run).data["sample_stats"]
+    with pytest.raises(InputError, match="unknowns, too many for these data"):
+        oc.calibrate(problem, oc.methods.Joint(oc.bias.GP(hyperparameters="sample")), **run)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, logsumexp, ndtri
+from scipy.special import gammaln, logsumexp, ndtri, softmax
 from scipy.stats import chi2, qmc
 
 from ..arrays import Array
@@ -95,9 +95,9 @@ def weighted_points(log_density: Callable[[Array], Array], mean: Array, root: Ar
     if not len(mean):
         return WeightedPoints(np.empty((1, 0)), np.ones(1), 1.0)
     points, density = np.empty((0, len(mean))), np.empty(0)
-    least = FEWEST if len(mean) <= MANY else FEWEST_OF_MANY
     # quasi-random numbers come in powers of two
-    each, enough_before = max(least, 2 ** int(np.log2(enough))), False
+    each = max(FEWEST if len(mean) <= MANY else FEWEST_OF_MANY, 2 ** int(np.log2(enough)))
+    enough_before = False
     for number in range(MOST_ROUNDS):
         new = proposals[-1].points(each, number)
         points = np.concatenate([points, new])
@@ -106,7 +106,7 @@ def weighted_points(log_density: Callable[[Array], Array], mean: Array, root: Ar
         share = np.log(np.array(counts) / len(points))
         mixture = logsumexp([one.log_density(points) + own for one, own in zip(proposals, share, strict=True)], axis=0)
         log_weights = density - mixture
-        weights = _normalised(log_weights)
+        weights = softmax(log_weights)
         effective = float(1 / np.sum(weights**2))
         # one more round where there are enough: its t is the first that has their mean and covariance
         if enough_before:
@@ -120,16 +120,11 @@ def _next(points: Array, log_weights: Array, widest: Array) -> _StudentT:
     """The t of the next round."""
     k = points.shape[1]
     wanted = min(TEMPERED * k, 0.5 * np.isfinite(log_weights).sum())
-    power, weights = 1.0, _normalised(log_weights)
+    power, weights = 1.0, softmax(log_weights)
     while 1 / np.sum(weights**2) < wanted and power > 1e-8:
         power *= 0.8
-        weights = _normalised(power * log_weights)
+        weights = softmax(power * log_weights)
     mean, covariance = WeightedPoints(points, weights, wanted).moments()
     # points that lie in a plane must not end the search there
     floor = 1e-6 * widest @ widest.T
     return _StudentT(mean, np.linalg.cholesky(WIDER * covariance + floor))
-
-
-def _normalised(log_weights: Array) -> Array:
-    weights = np.exp(log_weights - log_weights.max())
-    return np.asarray(weights / weights.sum())

@@ -44,6 +44,8 @@ from .weights import Weights, importance_weights
 
 #: numbers in the arrays of a block of draws that are projected together
 BLOCK = 20_000_000
+#: unknowns of noise and bias that are integrated over; with more, the noise is drawn in a chain beside fixed ones
+MOST_UNKNOWNS = 18
 #: residuals of all draws that are looked at for their log density, where there is a shorter way
 MOST_SQUARES = 200_000_000
 
@@ -135,7 +137,8 @@ class Joint(ListedMethod):
         if isinstance(self.bias, GP) and wanted(self.bias, problem):
             return large_draws(problem, plan, self.bias, linear)
         known = problem.noise.source is not NoiseSource.SAMPLED
-        if isinstance(self.bias, GP) and (self.bias.sampled or not known):
+        few = problem.data.q * (3 + 2 * problem.data.d + problem.data.q) // 2 <= MOST_UNKNOWNS
+        if isinstance(self.bias, GP) and (self.bias.sampled or (few and not known)):
             return integrated_draws(problem, plan, self.bias, linear)
         bias = fitted_bias(self.bias, problem, problem.rule.nodes)
         if known and bias.gaussian and JointGP.possible(bias.processes):

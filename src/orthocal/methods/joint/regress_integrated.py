@@ -10,10 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...advice import NOISE_COV
 from ...arrays import Array, BoolArray, IntArray
 from ...bias import GP
 from ...bias.outcomes import split_points
 from ...bias.sampled_gp import SampledGPSampler
+from ...errors import InputError
 from ...problem.problem import Problem
 from ...regression.weighted_points import weighted_points
 from ..base import Plan
@@ -26,8 +28,8 @@ from .unknowns import Unknowns
 WORTH, MOST_POINTS, LEAST_POINTS = 12_000.0, 1_000.0, 12.0
 #: with more cells, this many say roughly where the hyperparameters are, before more are asked; and at most so many
 FIRST_CELLS, MOST_CELLS = 150, 1_000
-#: effective points of the rough search
-ROUGH = 100.0
+#: effective points of the rough search; and below how many the points stand for nothing
+ROUGH, WORTHLESS = 100.0, 8.0
 
 
 def integrated_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear) -> Regressed:
@@ -35,9 +37,9 @@ def integrated_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear) ->
     unknowns, nodes = Unknowns.of(problem, prior), problem.rule.nodes
     points = hyperparameter_points(problem, prior, linear, unknowns, nodes)
     model = GaussianModel(problem, linear, prior, unknowns, nodes)
-    rounds = range(-(-plan.draws // len(points)))
-    each = [np.concatenate([rng.permutation(len(points)) for _ in rounds]) for rng in plan.rngs]
-    chosen = np.stack(each)[:, : plan.draws]
+    rounds = -(-plan.draws // len(points))
+    each = [[rng.permutation(len(points)) for _ in range(rounds)] for rng in plan.rngs]
+    chosen = np.reshape(each, (len(each), -1))[:, : plan.draws]
     total, (n, q, p), m = chosen.size, linear.at_data.shape, len(nodes)
     moved, log_values = np.empty((total, p)), np.empty((total, q, 1 + problem.data.d))
     real, bias = np.empty((total, n + m, q)), np.empty((total, n + m, q))
@@ -66,8 +68,7 @@ def hyperparameter_points(problem: Problem, prior: GP, linear: Linear, unknowns:
     """What the data say about the hyperparameters, as vectors v (m, k), each as good as the others."""
 
     def log_density(most: int) -> Callable[[Array], Array]:
-        part = _some_cells(problem.data.observed, most)
-        model = GaussianModel(problem, linear, prior, unknowns, nodes, part)
+        model = GaussianModel(problem, linear, prior, unknowns, nodes, _some_cells(problem.data.observed, most))
 
         def of(free: Array) -> Array:
             vectors = unknowns.whole(free)
@@ -82,6 +83,9 @@ def hyperparameter_points(problem: Problem, prior: GP, linear: Linear, unknowns:
         root = np.linalg.cholesky(covariance)
     enough = float(np.clip(WORTH / cells, LEAST_POINTS, MOST_POINTS))
     found = weighted_points(log_density(MOST_CELLS), mean, root, enough)
+    if len(mean) and found.effective < WORTHLESS:
+        what = f"noise and bias have {len(mean)} unknowns, too many for these data: give "
+        raise InputError(what + NOISE_COV + ', or take hyperparameters="marginal-likelihood"')
     return unknowns.whole(found.alike(int(np.ceil(min(enough, found.effective)))))
 
 

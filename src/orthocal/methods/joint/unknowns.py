@@ -94,8 +94,7 @@ class Unknowns:
         rest = groups * data.q + data.q * (data.q - 1) // 2
         each = [np.concatenate([[0.0], own])] * data.q
         free = [np.concatenate([[prior.sd is None], np.isnan(given)])] * data.q
-        log_noise = np.log(_left_over(problem)) if noise else np.zeros(data.q)
-        values = np.concatenate([*each, log_noise, np.zeros(rest)])
+        values = np.concatenate([*each, np.log(_left_over(problem)) if noise else np.zeros(data.q), np.zeros(rest)])
         unknown = np.concatenate([*free, np.full(data.q + rest, noise)]).astype(bool)
         return cls(data.q, data.d, values, unknown, mean, sd, given_sd, noise, groups)
 
@@ -112,9 +111,9 @@ class Unknowns:
     def spread(self) -> Array:
         """How far apart the first points are to lie, one for each that is free."""
         own = np.concatenate([[FIRST_SPREAD], self.length_sd])
-        groups, tangents = len(self._of_groups(self.values)), len(self._tangents(self.values))
-        noise = [np.full(self.q, FIRST_SPREAD / 2), np.full(groups, GROUP_SPREAD), np.full(tangents, 0.5)]
-        return np.asarray(np.concatenate([*[own] * self.q, *noise])[self.free])
+        noise = np.full(self.q, FIRST_SPREAD / 2), np.full(self.groups * self.q, GROUP_SPREAD)
+        tangents = np.full(len(self._tangents(self.values)), 0.5)
+        return np.asarray(np.concatenate([*[own] * self.q, *noise, tangents])[self.free])
 
     def log_sd_and_lengths(self, v: Array) -> Array:
         """(log sd, log l_1, ..., log l_d) of each whitened outcome's bias, (q, 1 + d)."""
@@ -136,8 +135,8 @@ class Unknowns:
     def noise_cov(self, v: Array) -> Array:
         """Covariance of the noise of the whitened outcomes, (q, q), or one for each group of rows, (groups, q, q)."""
         own = self._of_groups(v).reshape(self.groups, self.q) if self.groups else np.zeros(self.q)
-        s = np.exp(self.log_noise(v) + own)
-        return np.asarray(correlation_of(np.tanh(self._tangents(v)), self.q) * s[..., :, None] * s[..., None, :])
+        s, correlation = np.exp(self.log_noise(v) + own), correlation_of(np.tanh(self._tangents(v)), self.q)
+        return np.asarray(correlation * s[..., :, None] * s[..., None, :])
 
     def log_prior(self, v: Array) -> float:
         """Up to a constant."""

@@ -60,8 +60,7 @@ class _IntegratedRun(Stepper[tuple[KeptDraw, Array]]):
         self._laws: dict[int, tuple[GaussianLaw, Array]] = {}
         self._sd, self._cells = np.sqrt(np.diag(problem.noise.cov)), problem.data.observed.ravel()
         self._y = (problem.complete_y / self._sd).reshape(1, 1, -1)
-        typical = self._law(len(self._points) // 2)[1][None]
-        self._model = ThetaModel(problem.parameters, self._simulated, self._gradient, typical)
+        self._model = ThetaModel(problem.parameters, self._simulated, self._gradient, self._law(0)[1][None])
         self._numbers = np.array([rng.integers(len(self._points)) for rng in plan.rngs])
         self._tuning = kernel.tune(self._model, problem.theta_tilde)
         self._state = self._model.state(dispersed_starts(self._model, problem.theta_tilde, plan.rngs))
