@@ -23,7 +23,7 @@ class BestFit:
 
     def run(self, problem, plan):
         # what a method cannot do it refuses, and says what to do
-        if problem.noise.source is NoiseSource.SAMPLED:
+        if problem.noise.source is NoiseSource.UNKNOWN:
             raise InputError('this method takes the noise as known: give noise_cov as a number, or "estimate"')
         G = problem.gradient_at_data  # whitened, as `noise.weighed` wants it, (n, q, p)
         fisher = np.einsum("nqj,nqk->jk", G, problem.noise.weighed(G))

@@ -19,7 +19,7 @@ def test_a_round_gives_each_outcome_the_noise_that_was_drawn():
     """Given the other's bias, outcome k has the noise variance 1 / L_kk and a response that is moved by the other's."""
     rng = np.random.default_rng(0)
     x, n = rng.random((8, 1)), 8
-    noise = Noise(np.eye(2), np.ones((n, 2), dtype=bool), "sampled")
+    noise = Noise(np.eye(2), np.ones((n, 2), dtype=bool), "unknown")
     prior = oc.bias.GP(nu=1.5, sd=1.0, lengthscale=0.4)
     values = Residuals(x, noise, np.zeros((n, 2)), np.zeros((n, 2, 1)))
     bias = OutcomesBias(prior, values, x[:0], np.ones(1))

@@ -16,7 +16,7 @@ CHAINS = 2000
 
 
 def noise(observed, cov=COV):
-    return Noise(cov, np.asarray(observed), "sampled")
+    return Noise(cov, np.asarray(observed), "unknown")
 
 
 def test_the_covariance_given_the_errors_is_inverse_wishart():
@@ -97,7 +97,7 @@ def grouped(observed):
     """Two groups: the typical covariance, and one of its own."""
     own = np.array([[1.0, 0.2, 0.1], [0.2, 2.0, 0.4], [0.1, 0.4, 0.5]])
     groups = np.array([0, 1, 1, 0, 1, 0])
-    return Noise(COV, np.asarray(observed), "sampled", np.stack([COV, own])[groups], groups=groups), own, groups
+    return Noise(COV, np.asarray(observed), "unknown", np.stack([COV, own])[groups], groups=groups), own, groups
 
 
 def test_the_covariances_of_groups_are_inverse_wishart_around_their_estimates():
@@ -133,7 +133,7 @@ def test_one_group_of_all_rows_is_the_covariance_of_all_rows():
     observed = np.ones((6, 3), dtype=bool)
     observed[2, 1] = False
     alone = NoiseSampler(noise(observed))
-    group = noise_sampler(Noise(COV, observed, "sampled", np.tile(COV, (6, 1, 1)), groups=np.zeros(6, dtype=int)))
+    group = noise_sampler(Noise(COV, observed, "unknown", np.tile(COV, (6, 1, 1)), groups=np.zeros(6, dtype=int)))
     errors = np.random.default_rng(1).standard_normal((4, 6, 3))
     single, only = alone.draw(generators(4), errors), group.draw(generators(4), errors)
     np.testing.assert_allclose(only[:, 0], single)

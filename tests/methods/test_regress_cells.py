@@ -94,7 +94,7 @@ def test_the_chain_on_cells_is_taken_with_many_data_only():
     assert regressed(few, 2, on_cells=True) is None
     assert regressed(many, 2, on_cells=True) is not None
     sampled = problem()
-    sampled.noise = replace(sampled.noise, source=NoiseSource.SAMPLED, by_point=None)
+    sampled.noise = replace(sampled.noise, source=NoiseSource.UNKNOWN, by_point=None)
     assert regressed(sampled, 2, on_cells=True) is None
     assert regressed(sampled, 2, on_cells=False).missed_square is not None
 

@@ -57,7 +57,7 @@ def unprojected(problem, draws, plan):
 
 
 def crashes(problem, draws, plan):
-    if problem.noise.source == "sampled":
+    if problem.noise.source == "unknown":
         raise KeyError("noise")
     return draws
 

@@ -145,13 +145,13 @@ class OutcomesBias:
             residuals = residuals._replace(noise=residuals.noise.rest)
         noise = residuals.noise
         self._precision, self._n = noise.precision if noise.rows is None else noise.joint_precision, len(residuals.x)
-        self._coupled = noise.coupled and noise.source is not NoiseSource.SAMPLED
+        self._coupled = noise.coupled and noise.source is not NoiseSource.UNKNOWN
         self._points = residuals.split(nodes)
         settings = residuals.settings(self._points, span)
         if unmerged is not None:
             settings = unmerged.added_to(settings, self._points, nodes)
         self.samplers: list[BiasSampler] = [prepared(prior, setting) for setting in settings]
-        if noise.source is NoiseSource.SAMPLED and not scales_noise(self.samplers[0]):
+        if noise.source is NoiseSource.UNKNOWN and not scales_noise(self.samplers[0]):
             raise InputError(
                 f"the prior {type(prior).__name__} cannot be used with sampled noise, its variance is fixed: "
                 "give " + NOISE_COV + ', or take "estimate"'

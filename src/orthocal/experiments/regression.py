@@ -117,7 +117,7 @@ def regressed(experiments: Experiments, prior: BiasPrior, plan: Plan, merges: bo
     gaussian = all(
         one.bias.gaussian
         and JointGP.possible(one.bias.processes)
-        and one.problem.noise.source is not NoiseSource.SAMPLED
+        and one.problem.noise.source is not NoiseSource.UNKNOWN
         for one in each
     )
     own = arrow_draws(each, linear, plan) if gaussian else _gibbs_draws(each, plan)

@@ -218,7 +218,7 @@ class _ProjectedRun(Stepper[_Kept]):
         self._correlated = None if self._latent is None else self._latent.start(len(plan.rngs))
         self._tilde = problem.whiten(problem.fit)
         self._bias_state: OutcomesState | None = None
-        self._noise = NoiseSampler(noise) if noise.source is NoiseSource.SAMPLED else None
+        self._noise = NoiseSampler(noise) if noise.source is NoiseSource.UNKNOWN else None
         self._noise_precision = None if self._noise is None else self._noise.start(len(plan.rngs))
         tilde = problem.theta_tilde
         self._tuning = method.kernel.tune(self._model, tilde)

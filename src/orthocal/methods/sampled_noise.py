@@ -108,7 +108,7 @@ class GroupNoiseSampler:
         assert noise.by_point is not None
         self._groups = noise.groups
         self._rows = [np.flatnonzero(noise.groups == g) for g in range(noise.groups.max() + 1)]
-        own = [Noise(noise.by_point[rows[0]], noise.observed[rows], NoiseSource.SAMPLED) for rows in self._rows]
+        own = [Noise(noise.by_point[rows[0]], noise.observed[rows], NoiseSource.UNKNOWN) for rows in self._rows]
         self._samplers = [NoiseSampler(one) for one in own]
         # from the problem's whitened coordinates to each group's, (g, q, q)
         self._turns = np.stack([one.whitener @ noise.unwhitener for one in own])

@@ -12,7 +12,7 @@ from ..advice import NOISE_COV, SAMPLED_NOISE, Advice
 from ..arrays import Array, as_columns, as_floats, checked_names, is_positive_definite, is_symmetric
 from ..errors import InputError
 from .data.field_data import FieldData
-from .noise.kinds import AskedNoise, CorrelatedNoise, GroupNoise, PartlyGiven, given_noise, is_sampled
+from .noise.kinds import AskedNoise, CorrelatedNoise, GroupNoise, PartlyGiven, given_noise, is_unknown
 from .noise.noise import Noise, known_noise, noise_from_errors
 from .prior.parameters import Parameters
 from .simulator.emulator import EmulatorLike
@@ -34,8 +34,10 @@ def checked_noise(
     if isinstance(noise_cov, str):
         if noise_cov == "by-group":
             return GroupNoise()
-        if noise_cov not in ("estimate", "sample"):
-            raise InputError(NOISE_COV + f'={noise_cov!r}: give the variance, "estimate", "by-group" or "sample"')
+        # the word of version 0.2
+        noise_cov = "unknown" if noise_cov == "sample" else noise_cov
+        if noise_cov not in ("unknown", "estimate"):
+            raise InputError(NOISE_COV + f'={noise_cov!r}: give the variance, "unknown", "by-group" or "estimate"')
         return noise_cov
     return known_noise(noise_cov, observed)
 
@@ -74,7 +76,7 @@ def check_emulator(emulator: EmulatorLike | None, names: tuple[str, ...], emulat
         return
     if emulator is None or not emulator.has_variance:
         raise InputError("emulator_error needs an emulator with a variance as the simulator, for instance 'gp'")
-    if is_sampled(noise_cov):
+    if is_unknown(noise_cov):
         raise InputError(
             "emulator_error needs noise that is known or estimated, not "
             + SAMPLED_NOISE

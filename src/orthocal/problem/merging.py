@@ -33,7 +33,7 @@ def merged_rows(data: FieldData, noise: Noise) -> Merged | None:
     """Rows with the same x as one, or None where none repeats; a cell is missing where it always is."""
     repeats = repeated_rows(data.x)
     # sampled noise needs every row, and so do errors that are correlated between rows: a mean does not say all of them
-    if repeats is None or noise.source is NoiseSource.SAMPLED or noise.rows is not None:
+    if repeats is None or noise.source is NoiseSource.UNKNOWN or noise.rows is not None:
         return None
     each = _precisions(noise)
     observed = repeats.sums(noise.observed.astype(float)) > 0

@@ -115,7 +115,7 @@ class Gibbs(Stepper[GibbsDraw]):
         ours = not bias.gaussian and all(str(one.settings().get("kind")) in SAMPLERS for one in bias.samplers)
         self._again = ours and plan.kept(problem.unmerged.data.y.size) is not None
         noise = problem.noise
-        self._noise = NoiseSampler(noise) if noise.source is NoiseSource.SAMPLED else None
+        self._noise = NoiseSampler(noise) if noise.source is NoiseSource.UNKNOWN else None
         self._latent, chains = None if noise.rows is None else LatentNoise(noise), len(plan.rngs)
         self._correlated = None if self._latent is None else self._latent.start(chains)
         self._precision = None if self._noise is None else self._noise.start(chains)

@@ -136,7 +136,7 @@ class Joint(ListedMethod):
         """
         if isinstance(self.bias, GP) and wanted(self.bias, problem):
             return large_draws(problem, plan, self.bias, linear)
-        known = problem.noise.source is not NoiseSource.SAMPLED
+        known = problem.noise.source is not NoiseSource.UNKNOWN
         few = problem.data.q * (3 + 2 * problem.data.d + problem.data.q) // 2 <= MOST_UNKNOWNS
         if isinstance(self.bias, GP) and (self.bias.sampled or (few and not known)):
             return integrated_draws(problem, plan, self.bias, linear)

@@ -70,7 +70,7 @@ def cells_draws(
     """A Markov chain on cells; None where the data are few, or their noise or the prior does not allow it."""
     noise, nodes = problem.noise, problem.rule.nodes if integrals is None else integrals.nodes
     samplers = [sampler for sampler in bias.samplers if isinstance(sampler, Gridded)]
-    alike = not noise.coupled and noise.rows is None and noise.source is not NoiseSource.SAMPLED
+    alike = not noise.coupled and noise.rows is None and noise.source is not NoiseSource.UNKNOWN
     if problem.unmerged.data.n < LARGE or not alike:
         return None
     # the number of a cell must fit into an integer

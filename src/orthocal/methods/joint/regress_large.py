@@ -69,7 +69,7 @@ def _refuse(problem: Problem, prior: GP) -> None:
             f"x has categorical inputs, {', '.join(one.name for one in problem.data.labels.each)}: "
             'oc.bias.GP(form="large") is for numbers alone; take form="dense", or bart'
         )
-    if prior.sampled or noise.source is NoiseSource.SAMPLED:
+    if prior.sampled or noise.source is NoiseSource.UNKNOWN:
         raise InputError(
             f"noise, sd and length-scales are integrated over with at most {LARGE} distinct points, there are {n}: of "
             'so many data they are well known, take "estimate" and hyperparameters="marginal-likelihood"'

@@ -81,7 +81,7 @@ class Unknowns:
     def of(cls, problem: Problem, prior: GP) -> Unknowns:
         data, units = problem.data, 1 / np.sqrt(np.diag(problem.noise.cov))
         labelled = list(data.labels.columns)
-        noise = problem.noise.source is NoiseSource.SAMPLED
+        noise = problem.noise.source is NoiseSource.UNKNOWN
         mean, sd = np.log(TYPICAL_LENGTH * problem.span), np.full(data.d, LENGTH_SPREAD)
         mean[labelled], sd[labelled] = 0.0, ODDS_SPREAD
         given = prior.given_scales(data.d, tuple(labelled))

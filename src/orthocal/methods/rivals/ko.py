@@ -196,7 +196,7 @@ class KO(ListedMethod):
     def run(self, problem: Problem, plan: Plan) -> Draws:
         # with both given there is nothing to sample
         free = self.hyperparameters == "sample" and (self.sd is None or self.lengthscale is None)
-        if free or problem.noise.source is NoiseSource.SAMPLED:
+        if free or problem.noise.source is NoiseSource.UNKNOWN:
             return _IntegratedRun(problem, plan, self._prior(), self.kernel).draws()
         bias = gaussian_bias(problem, self._prior(), np.empty((0, problem.data.d)))
         return sample(problem, plan, lambda precision: free_bias(bias, bias.joint(None, precision)), bias, self.kernel)

@@ -157,7 +157,7 @@ MarginalAt = Callable[[Array | None], Marginal]
 def gaussian_bias(problem: Problem, prior: GP, nodes: Array) -> OutcomesBias:
     """The Gaussian processes of the bias, with hyperparameters from the residual at theta_tilde."""
     data = problem.data
-    sampled = problem.noise.source is NoiseSource.SAMPLED
+    sampled = problem.noise.source is NoiseSource.UNKNOWN
     most = MOST_SAMPLED if sampled else MOST_CELLS
     if data.y.size > most:
         when = " in every iteration, where the noise is sampled" if sampled else ""
@@ -276,7 +276,7 @@ def sample(
     problem: Problem, plan: Plan, at: MarginalAt, bias: OutcomesBias | None, kernel: Kernel, **fields: Any
 ) -> Draws:
     """Draw theta from its marginal posterior and the bias given theta; ``fields`` are further ones of ``Draws``."""
-    if problem.noise.source is NoiseSource.SAMPLED:
+    if problem.noise.source is NoiseSource.UNKNOWN:
         return _MarginalRun(problem, plan, at, bias, kernel).draws(fields)
     return FixedNoiseRun(problem, plan, at(None), bias, kernel).draws(fields)
 

@@ -124,7 +124,7 @@ class _Process:
     def __init__(self, problem: Problem, process: OutcomesBias, plan: Plan) -> None:
         self._process, self._rngs = process, plan.rngs
         self._y = problem.whiten(problem.complete_y)
-        self._noise = NoiseSampler(problem.noise) if problem.noise.source is NoiseSource.SAMPLED else None
+        self._noise = NoiseSampler(problem.noise) if problem.noise.source is NoiseSource.UNKNOWN else None
         if self._noise is not None:
             self._precision = self._noise.start(len(plan.rngs))
             self._state: OutcomesState | None = None

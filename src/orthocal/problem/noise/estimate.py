@@ -29,7 +29,7 @@ from .kinds import (
     LowRankNoise,
     PartlyGiven,
     VaryingNoise,
-    is_sampled,
+    is_unknown,
     line_of,
     with_correlation,
 )
@@ -217,15 +217,15 @@ def found_noise(data: FieldData, span: Array, asked: AskedNoise | PartlyGiven | 
     if isinstance(asked, PartlyGiven):
         return estimated_line_noise(data, span, asked)
     estimate = estimated_noise(data, span, None if isinstance(asked, str) else asked)
-    if not is_sampled(asked):
+    if not is_unknown(asked):
         return estimate
     if not isinstance(asked, GroupNoise):
         # one covariance of all rows is sampled
-        return replace(estimate, source=NoiseSource.SAMPLED, by_point=None)
+        return replace(estimate, source=NoiseSource.UNKNOWN, by_point=None)
     own = estimate.cov if estimate.by_point is None else estimate.by_point
     by_point = np.broadcast_to(own, (data.n, data.q, data.q))
     codes = chosen_groups(data, asked.groups).codes
-    return replace(estimate, source=NoiseSource.SAMPLED, by_point=by_point, groups=codes)
+    return replace(estimate, source=NoiseSource.UNKNOWN, by_point=by_point, groups=codes)
 
 
 def estimated_noise(data: FieldData, span: Array, asked: AskedNoise | None = None) -> Noise:

@@ -207,9 +207,9 @@ class CorrelatedNoise:
 AskedNoise = LowRankNoise | GroupNoise | VaryingNoise | CorrelatedNoise
 
 
-def is_sampled(asked: object) -> bool:
-    """Whether this asks for noise that is drawn together with theta."""
-    return asked.sample if isinstance(asked, GroupNoise) else isinstance(asked, str) and asked == "sample"
+def is_unknown(asked: object) -> bool:
+    """Whether this asks for noise that is integrated over."""
+    return asked.sample if isinstance(asked, GroupNoise) else isinstance(asked, str) and asked in ("unknown", "sample")
 
 
 # Noise along a line, as ``oc.CorrelatedNoise`` asks for it: what is given, and what is to be estimated.

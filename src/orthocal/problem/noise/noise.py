@@ -41,11 +41,16 @@ ROUNDING = 1e-12
 
 
 class NoiseSource(StrEnum):
-    """Where the covariance comes from; sampled noise is an unknown, as theta is."""
+    """Where the covariance comes from; unknown noise is integrated over, as theta is drawn."""
 
     KNOWN = "known"
     ESTIMATED = "estimated"
-    SAMPLED = "sampled"
+    UNKNOWN = "unknown"
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoiseSource | None:
+        # so files of version 0.2 have it
+        return cls.UNKNOWN if value == "sampled" else None
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class Noise:
     observed
         (n, q), which cells of y are there.
     source
-        Sampled noise starts at ``cov``.
+        Of an unknown noise ``cov`` is the size in whose units all is computed.
     by_point
         Sigma_i, (n, q, q), where the covariance differs between points.
     freedom
@@ -165,7 +170,7 @@ class Noise:
 
         Where one covariance is sampled, the errors of missing cells are drawn with it and every row is complete.
         """
-        if self.source is NoiseSource.SAMPLED and self.groups is None:
+        if self.source is NoiseSource.UNKNOWN and self.groups is None:
             return np.ones(self.observed.shape)
         with np.errstate(divide="ignore"):
             return np.asarray(1 / np.einsum("nii->ni", self.precision))
