@@ -112,22 +112,20 @@ class GP(ListedPrior):
     nu
         Smoothness: 0.5, 1.5, 2.5, or inf for the squared exponential.
     sd
-        Prior standard deviation of the bias in the outcome's unit; None chooses it by marginal likelihood of the
-        residual at theta_tilde.
+        Prior standard deviation of the bias in the outcome's unit. None: it is unknown. ``oc.methods.Joint`` integrates
+        over it, with a half-Cauchy prior in units of the noise's; ``oc.methods.Projected`` takes its best value by
+        restricted likelihood of the residual at theta_tilde.
     lengthscale
-        A number, or one for each numeric input; None chooses one an input by marginal likelihood.
-    hyperparameters
-        What happens to an sd and length-scales that are not given: ``"marginal-likelihood"`` chooses them,
-        ``"sample"`` integrates over them (``oc.methods.Joint`` only, which always does where the noise is sampled): a
-        half-Cauchy prior of sd in units of the noise's, length-scales log-normal around .4 of the domain's width.
+        A number, or one for each numeric input; None in the same way, with a log-normal prior around .4 of the
+        domain's width.
     form
         How it is computed: ``"dense"``, exactly, at a cost that grows with the cube of the number of distinct points;
         ``"large"``, after one pass over the data, exactly in one input and by an approximation whose error is reported
         in several; ``"auto"`` takes the second from 3000 distinct points on (``oc.methods.Joint`` only).
     label_correlation
         rho of categorical inputs, by which k is multiplied where labels differ: 0 for labels with biases that say
-        nothing about each other, 1 for labels with the same bias. A number, or one for each categorical input; None
-        chooses one an input by marginal likelihood.
+        nothing about each other, 1 for labels with the same bias. A number, or one for each categorical input; None in
+        the same way, with a prior that is nearly uniform.
 
     Examples
     --------
@@ -152,13 +150,11 @@ class GP(ListedPrior):
     nu: float = 1.5
     sd: float | None = None
     lengthscale: Any = None
-    hyperparameters: Literal["marginal-likelihood", "sample"] = "marginal-likelihood"
     form: Literal["auto", "dense", "large"] = "auto"
     label_correlation: Any = None
 
     def __post_init__(self) -> None:
         check_smoothness(self.nu)
-        check_hyperparameters(self.hyperparameters)
         if self.form not in ("auto", "dense", "large"):
             raise InputError(f'form={self.form!r}: give "auto", "dense" or "large"')
         if self.sd is not None and not (isinstance(self.sd, Real) and 0 < self.sd < np.inf):
@@ -183,26 +179,7 @@ class GP(ListedPrior):
             message = f"a jitter of {findings['jitter']:.0e} of its variance was needed"
             yield Finding("note", "bias prior", message, "points may lie too close together for so smooth a prior")
 
-    @property
-    def sampled(self) -> bool:
-        """Whether there are hyperparameters to sample.
-
-        Examples
-        --------
-        >>> import orthocal as oc
-        >>> oc.bias.GP().sampled, oc.bias.GP(hyperparameters="sample").sampled
-        (False, True)
-        >>> oc.bias.GP(sd=1.0, lengthscale=0.3, hyperparameters="sample").sampled
-        False
-        """
-        return self.hyperparameters == "sample" and (self.sd is None or self.lengthscale is None)
-
     def prepare(self, setting: Setting) -> GPSampler:
-        if self.sampled:
-            raise InputError(
-                'oc.bias.GP(hyperparameters="sample") is for oc.methods.Joint: this method needs them fixed, take '
-                '"marginal-likelihood"'
-            )
         scales = self.scales(setting)
         return GPSampler(
             self.nu,
@@ -290,12 +267,6 @@ class GP(ListedPrior):
             "nu": json_number(self.nu),
             "sd": None if self.sd is None else float(self.sd),
             "lengthscale": length,
-            **({"hyperparameters": "sample"} if self.hyperparameters == "sample" else {}),
             **({} if self.form == "auto" else {"form": self.form}),
             **({} if self.label_correlation is None else {"label_correlation": shared}),
         }
-
-
-def check_hyperparameters(hyperparameters: str) -> None:
-    if hyperparameters not in ("marginal-likelihood", "sample"):
-        raise InputError(f'hyperparameters={hyperparameters!r}: give "marginal-likelihood" or "sample"')

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from ..arrays import Array, IntArray
-from ..bias import GP
 from ..emulators import Emulator
 from ..errors import InputError
 from ..methods import Method
@@ -175,11 +174,6 @@ def joint_method(method: Method) -> Joint:
         raise InputError(
             f"several experiments are calibrated by the joint projection, not by {kind!r}: take gp, bart, softbart, "
             "bmars, bnn, or oc.methods.Joint(bias=...)"
-        )
-    if isinstance(method.bias, GP) and method.bias.sampled:
-        raise InputError(
-            "sampled hyperparameters of a Gaussian process are for one problem: with several experiments leave "
-            'hyperparameters="sample" out'
         )
     return method
 

@@ -191,7 +191,7 @@ def stacked_problem(
     first = 0
     for (name, problem), weight in zip(problems.items(), weights, strict=True):
         each = observed_precision(np.linalg.inv(problem.weight), problem.data.observed)
-        unit = np.sqrt(problem._loss_noise)
+        unit = np.sqrt(problem._loss_noise(problem._own_noise))
         rows, nodes = matrix_root(each) / unit, matrix_root(problem.weight) / unit
         parts[name] = ExperimentCells(problem, columns[name], rows, nodes, first, weight / total)
         first += parts[name].size

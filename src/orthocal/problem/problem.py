@@ -25,9 +25,10 @@ from .domain.domain import Domain, Rule, rule_error
 from .domain.labels import Labels, domain_of
 from .input_errors import InputErrors, added_noise, checked_x_err, input_errors
 from .merging import Merged, merged_rows
-from .noise.estimate import found_noise
-from .noise.kinds import AskedNoise
+from .noise.estimate import estimated_noise, guessed_noise, unknown_noise
+from .noise.kinds import AskedNoise, is_unknown
 from .noise.noise import Noise
+from .noise.regression import BestFit
 from .outputs import NO_INPUT, OutputFunction, Prepared, outputs_alone
 from .preflight.cost import Planned
 from .preflight.preflight import preflight
@@ -81,12 +82,13 @@ class Problem:
         ``oc.Box`` or ``oc.Points``: the measure P_x. Default: the smallest box around x. With categorical inputs a box
         is that of the numeric ones, and every label weighs the same; ``oc.Labels`` gives other weights.
     noise_cov
-        Covariance of the noise: a number, (q,), (q, q) or one matrix a point, (n, q, q); ``"estimate"`` (default)
-        for what Gaussian-process regressions of y on x leave; ``oc.LowRankNoise(rank)`` for the same with few factors,
-        for many outcomes; ``oc.GroupNoise(groups)``, or ``"by-group"`` for the problem's groups, for a variance of each
-        group of rows; ``oc.VaryingNoise()`` for one that changes with x; ``"sample"`` to draw it together with theta
-        and the bias, starting from the estimate. Of errors that are correlated between rows: an (n, n) matrix for one
-        outcome, its blocks or a ``scipy.sparse`` one, or ``oc.CorrelatedNoise``, along time for instance.
+        Covariance of the noise: a number, (q,), (q, q) or one matrix a point, (n, q, q). ``"unknown"`` (default): it is
+        integrated over, beside simulator and bias, so that every draw has its own. ``oc.GroupNoise(groups)``, or
+        ``"by-group"`` for the problem's groups, for a variance of each group of rows; ``oc.VaryingNoise()`` for one
+        that changes with x. ``"estimate"`` plugs in what Gaussian-process regressions of y on x leave, as the paper
+        does; ``oc.LowRankNoise(rank)`` the same with few factors, for many outcomes. Of errors that are correlated
+        between rows: an (n, n) matrix for one outcome, its blocks or a ``scipy.sparse`` one, or
+        ``oc.CorrelatedNoise``, along time for instance.
     y_err
         Standard deviation of every cell, a number, (n,) or (n, q), instead of ``noise_cov``: independent errors.
     loss_weight
@@ -158,7 +160,7 @@ class Problem:
         simulator: Function | OutputFunction,
         parameters: Priors,
         domain: Domain | Labels | None = None,
-        noise_cov: ArrayLike | Noise | AskedNoise = "estimate",
+        noise_cov: ArrayLike | Noise | AskedNoise = "unknown",
         loss_weight: ArrayLike = "noise-precision",
         outcome_names: Sequence[str] | str | None = None,
         input_names: Sequence[str] | str | None = None,
@@ -187,6 +189,9 @@ class Problem:
         self.simulator = BoundSimulator(
             cast(Function, simulator), self.parameters.support, self.data.q, self.data.flat_x, self.data.transforms
         )
+        if emulator_error and isinstance(noise_cov, str) and is_unknown(noise_cov):
+            # an error that is given comes to a noise that is known
+            noise_cov = "estimate"
         check_emulator(self.simulator.emulator, self.parameters.names, emulator_error, noise_cov)
         check_columns(self.simulator.emulator, self.data.input_names, self.data.outcome_names)
         self.emulator_error = emulator_error
@@ -300,7 +305,9 @@ class Problem:
 
     @cached_property
     def noise(self) -> Noise:
-        """The noise, estimated on first use where it is not given, with the errors of the emulator and of x.
+        """The noise, found on first use where it is not given, with the errors of the emulator and of x.
+
+        An unknown noise is integrated over: what stands here is the size in whose units that is done.
 
         These change neither W nor theta_tilde: the emulator's says nothing about the field data, and for x see above.
 
@@ -317,10 +324,23 @@ class Problem:
 
     @cached_property
     def _own_noise(self) -> Noise:
-        """The noise of the field data alone."""
+        """The noise of the field data alone; of an unknown one its size beside simulator and bias."""
+        if not is_unknown(self._noise_cov):
+            return self._first_noise
+        theta = self._first_minima[0].theta
+        fit = BestFit(
+            self.data.y - self.simulator.required(self.data.x, theta), self.simulator.gradient(self.data.x, theta)
+        )
+        return unknown_noise(self.data, self.span, cast(AskedNoise, self._noise_cov), fit)
+
+    @cached_property
+    def _first_noise(self) -> Noise:
+        """The noise as far as it is known before the best fit."""
         if isinstance(self._noise_cov, Noise):
             return self._noise_cov
-        return found_noise(self.data, self.span, self._noise_cov)
+        if is_unknown(self._noise_cov):
+            return guessed_noise(self.data)
+        return estimated_noise(self.data, self.span, self._noise_cov)
 
     @cached_property
     def _added_noise(self) -> Array | None:
@@ -364,14 +384,12 @@ class Problem:
         array([[1., 0.],
                [0., 1.]])
         """
-        if isinstance(self._weight, str):
-            return np.linalg.inv(self._own_noise.cov) if self._weight == "noise-precision" else np.eye(self.data.q)
-        return self._weight
+        return self._weight_for(self._own_noise)
 
-    @property
-    def _loss_noise(self) -> float:
-        """What the noise adds to the loss, for each outcome."""
-        return float(np.trace(self.weight @ self._own_noise.cov)) / self.data.q
+    def _weight_for(self, noise: Noise) -> Array:
+        if isinstance(self._weight, str):
+            return np.linalg.inv(noise.cov) if self._weight == "noise-precision" else np.eye(self.data.q)
+        return self._weight
 
     # Best fit: theta_tilde and the other minima, searched for on first use.
 
@@ -390,8 +408,17 @@ class Problem:
         True
         """
         # one BLAS thread: the result must not depend on their number
+        if not is_unknown(self._noise_cov):
+            return self._first_minima
+        # the same minima, or where the prior moves them to with the noise that was found at the best of them
+        starts = np.stack([self.parameters.clipped(one.theta, 1e-9) for one in self._first_minima])
         with one_blas_thread(), self.simulator.searching():
-            return find_minima(self._criterion, self._starts)
+            return find_minima(self._criterion, starts)
+
+    @cached_property
+    def _first_minima(self) -> tuple[Minimum, ...]:
+        with one_blas_thread(), self.simulator.searching():
+            return find_minima(self._criterion_for(self._first_noise), self._starts)
 
     @property
     def searched(self) -> bool:
@@ -455,12 +482,20 @@ class Problem:
         5
         """
         added = 0.0 if self._added_noise is None else float(np.trace(self.weight @ self._added_noise.mean(axis=0)))
-        return self.minima[0].loss / (self.data.q * self._loss_noise + added)
+        return self.minima[0].loss / (self.data.q * self._loss_noise(self._own_noise) + added)
 
     @property
     def _criterion(self) -> Criterion:
-        weights = row_weights(self.weight, self.data.observed, self.volumes)
-        return Criterion.of(self.simulator, self.parameters, self.data.x, self.data.y, weights, self._loss_noise)
+        return self._criterion_for(self._own_noise)
+
+    def _loss_noise(self, noise: Noise) -> float:
+        """What the noise adds to the loss, for each outcome."""
+        return float(np.trace(self._weight_for(noise) @ noise.cov)) / self.data.q
+
+    def _criterion_for(self, noise: Noise) -> Criterion:
+        weights = row_weights(self._weight_for(noise), self.data.observed, self.volumes)
+        added = self._loss_noise(noise)
+        return Criterion.of(self.simulator, self.parameters, self.data.x, self.data.y, weights, added)
 
     @property
     def theta_tilde(self) -> Array:
@@ -746,15 +781,16 @@ class Problem:
 
     @property
     def _setup(self) -> Setup:
+        noise = self._own_noise if self.searched else self._first_noise
         return Setup(
             self.data,
             self.parameters,
             self.simulator,
             self.domain,
             self.rule,
-            self._own_noise,
-            self.weight,
-            self._criterion,
+            noise,
+            self._weight_for(noise),
+            self._criterion_for(noise),
             self._starts,
             self.searched,
             lambda: self.minima,

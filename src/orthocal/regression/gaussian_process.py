@@ -265,6 +265,7 @@ def fit_hyperparameters(
     relative_cov: Array | None = None,
     labelled: Labelled = (),
     expected: LogPrior | None = None,
+    most: int = LIKELIHOOD_POINTS,
 ) -> Hyperparameters:
     """Hyperparameters by restricted marginal likelihood; those that are given stay as they are.
 
@@ -286,6 +287,8 @@ def fit_hyperparameters(
     labelled, expected
         Inputs that hold labels, whose ``span`` is 1; of ``lengthscale`` those that are NaN are to be found. A normal
         prior of the log hyperparameters, (d + 2,), where something is known about them.
+    most
+        Points of the last search.
     """
     size = size or float(np.std(z)) or float(np.max(np.abs(z))) or 1.0
     values = fixed = _given(x, span, sd, lengthscale, noise_var, labelled)
@@ -303,8 +306,8 @@ def fit_hyperparameters(
         # one BLAS thread: the result must not depend on their number
         with one_blas_thread():
             deviance, values = min((search(one, SEARCH_POINTS) for one in _starts(size, span, near)), key=_first)
-            if len(merged.x) > SEARCH_POINTS:
-                deviance, values = search(values, LIKELIHOOD_POINTS)
+            if min(len(merged.x), most) > SEARCH_POINTS:
+                deviance, values = search(values, most)
     return _named(values, free & ((values < lower + 1e-3) | (values > upper - 1e-3)), deviance, labelled)
 
 

@@ -69,7 +69,9 @@ class _StudentT(NamedTuple):
         return np.asarray(size - (FREEDOM + k) / 2 * np.log1p(np.sum(white**2, axis=0) / FREEDOM))
 
 
-def weighted_points(log_density: Callable[[Array], Array], mean: Array, root: Array, enough: float) -> WeightedPoints:
+def weighted_points(
+    log_density: Callable[[Array], Array], mean: Array, root: Array, enough: float, near: bool = False
+) -> WeightedPoints:
     """Points that stand for a density that is known up to a constant.
 
     Parameters
@@ -80,6 +82,8 @@ def weighted_points(log_density: Callable[[Array], Array], mean: Array, root: Ar
         Roughly where the density is, (k,), and a root of its covariance, (k, k): rather too wide than too narrow.
     enough
         How many points the weights are to be worth.
+    near
+        Whether ``mean`` and ``root`` are about right already: then rounds may be small.
 
     Examples
     --------
@@ -96,7 +100,7 @@ def weighted_points(log_density: Callable[[Array], Array], mean: Array, root: Ar
         return WeightedPoints(np.empty((1, 0)), np.ones(1), 1.0)
     points, density = np.empty((0, len(mean))), np.empty(0)
     # quasi-random numbers come in powers of two
-    each = max(FEWEST if len(mean) <= MANY else FEWEST_OF_MANY, 2 ** int(np.log2(enough)))
+    each = max(FEWEST if near or len(mean) <= MANY else FEWEST_OF_MANY, 2 ** int(np.log2(enough)))
     enough_before = False
     for number in range(MOST_ROUNDS):
         new = proposals[-1].points(each, number)

@@ -10,7 +10,6 @@ A cell of y is in units of its outcome's noise sd, so that a missing one is left
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -90,8 +89,9 @@ class GaussianModel:
         self._taken = np.moveaxis(taken, 0, 2)
         # of an unknown noise, what comes to it: errors of x, or of an emulator
         given = noise.between_cells(cells) / np.outer(sd[self._outcome], sd[self._outcome])
-        own = replace(noise, by_point=None).between_cells(cells) / np.outer(sd[self._outcome], sd[self._outcome])
+        own = noise.common.between_cells(cells) / np.outer(sd[self._outcome], sd[self._outcome])
         self._given = given if not unknowns.noise else given - own if noise.groups is None else np.zeros_like(own)
+        self._relative = np.ones(len(self._row)) if noise.relative is None else noise.relative[cells]
         self._group = np.zeros(len(self._row), dtype=np.intp) if noise.groups is None else noise.groups[used][self._row]
 
     def evidence(self, vectors: Array) -> Array:
@@ -143,7 +143,8 @@ class GaussianModel:
             cov = self._unknowns.noise_cov(v)
             first, second = self._same_row
             each = cov[self._group[first]] if cov.ndim == 3 else cov
-            whole[first, second] += np.sum((self._mix[first, None] @ each)[:, 0] * self._mix[second], axis=1)
+            between = np.sum((self._mix[first, None] @ each)[:, 0] * self._mix[second], axis=1)
+            whole[first, second] += between * self._relative[first] * self._relative[second]
         return np.asarray(whole)
 
     def law(self, v: Array) -> GaussianLaw:

@@ -38,14 +38,12 @@ from .identifiable import identifiable_part, outside_support, with_open_directio
 from .objective import Held
 from .regress import Linear, Regressed, gaussian_draws
 from .regress_cells import cells_draws
-from .regress_integrated import integrated_draws
+from .regress_integrated import integrable, integrated_draws
 from .regress_large import large_draws, wanted
 from .weights import Weights, importance_weights
 
 #: numbers in the arrays of a block of draws that are projected together
 BLOCK = 20_000_000
-#: unknowns of noise and bias that are integrated over; with more, the noise is drawn in a chain beside fixed ones
-MOST_UNKNOWNS = 18
 #: residuals of all draws that are looked at for their log density, where there is a shorter way
 MOST_SQUARES = 200_000_000
 
@@ -136,11 +134,10 @@ class Joint(ListedMethod):
         """
         if isinstance(self.bias, GP) and wanted(self.bias, problem):
             return large_draws(problem, plan, self.bias, linear)
-        known = problem.noise.source is not NoiseSource.UNKNOWN
-        few = problem.data.q * (3 + 2 * problem.data.d + problem.data.q) // 2 <= MOST_UNKNOWNS
-        if isinstance(self.bias, GP) and (self.bias.sampled or (few and not known)):
+        if isinstance(self.bias, GP) and integrable(self.bias, problem):
             return integrated_draws(problem, plan, self.bias, linear)
         bias = fitted_bias(self.bias, problem, problem.rule.nodes)
+        known = problem.noise.source is not NoiseSource.UNKNOWN
         if known and bias.gaussian and JointGP.possible(bias.processes):
             return gaussian_draws(problem, plan, bias, linear)
         bias, integrals = with_integrals(self.bias, problem, bias)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...advice import NOISE_COV
+from ...advice import LENGTHSCALE, NOISE_COV
 from ...arrays import Array, BoolArray, IntArray
 from ...bias import GP
 from ...bias.outcomes import split_points
@@ -25,11 +25,18 @@ from .regress import Linear, Regressed, by_chain, in_memory
 from .unknowns import Unknowns
 
 #: effective points for so many cells of y are WORTH / cells: many data leave little to choose between, and cost more
-WORTH, MOST_POINTS, LEAST_POINTS = 12_000.0, 1_000.0, 12.0
-#: with more cells, this many say roughly where the hyperparameters are, before more are asked; and at most so many
-FIRST_CELLS, MOST_CELLS = 150, 1_000
+WORTH, MOST_POINTS, LEAST_POINTS = 12_000.0, 1_000.0, 8.0
+#: with twice as many cells, these say roughly where the hyperparameters are, before more are asked; and at most so many
+FEW_CELLS, MOST_CELLS = (150, 400), 700
+#: unknowns of noise and bias that are integrated over; with more, the bias has the likeliest ones
+MOST_UNKNOWNS = 18
 #: effective points of the rough search; and below how many the points stand for nothing
 ROUGH, WORTHLESS = 100.0, 8.0
+
+
+def integrable(prior: GP, problem: Problem) -> bool:
+    """Whether noise and bias have so few unknowns that weighted points can stand for them."""
+    return not problem.data.without_inputs and int(Unknowns.of(problem, prior).free.sum()) <= MOST_UNKNOWNS
 
 
 def integrated_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear) -> Regressed:
@@ -77,15 +84,16 @@ def hyperparameter_points(problem: Problem, prior: GP, linear: Linear, unknowns:
         return of
 
     cells = int(problem.data.observed.sum())
-    mean, root = unknowns.values[unknowns.free], np.diag(unknowns.spread())
-    if cells > 2 * FIRST_CELLS:
-        mean, covariance = weighted_points(log_density(FIRST_CELLS), mean, root, ROUGH).moments()
-        root = np.linalg.cholesky(covariance)
+    mean, root, rough = unknowns.values[unknowns.free], np.diag(unknowns.spread()), False
+    for few in FEW_CELLS:
+        if cells > 2 * few:
+            mean, covariance = weighted_points(log_density(few), mean, root, ROUGH, rough).moments()
+            root, rough = np.linalg.cholesky(covariance), True
     enough = float(np.clip(WORTH / cells, LEAST_POINTS, MOST_POINTS))
-    found = weighted_points(log_density(MOST_CELLS), mean, root, enough)
+    found = weighted_points(log_density(MOST_CELLS), mean, root, enough, rough)
     if len(mean) and found.effective < WORTHLESS:
         what = f"noise and bias have {len(mean)} unknowns, too many for these data: give "
-        raise InputError(what + NOISE_COV + ', or take hyperparameters="marginal-likelihood"')
+        raise InputError(what + NOISE_COV + ", or sd and " + LENGTHSCALE)
     return unknowns.whole(found.alike(int(np.ceil(min(enough, found.effective)))))
 
 

@@ -18,7 +18,6 @@ from ...bias.base import BiasSampler, Setting
 from ...bias.gp import Scales
 from ...bias.large_gp import MarkovGP, refined
 from ...errors import IdentifiabilityError, InputError
-from ...problem.noise.noise import NoiseSource
 from ...problem.problem import Problem
 from ...progress import announced
 from ..base import Plan
@@ -68,11 +67,6 @@ def _refuse(problem: Problem, prior: GP) -> None:
         raise InputError(
             f"x has categorical inputs, {', '.join(one.name for one in problem.data.labels.each)}: "
             'oc.bias.GP(form="large") is for numbers alone; take form="dense", or bart'
-        )
-    if prior.sampled or noise.source is NoiseSource.UNKNOWN:
-        raise InputError(
-            f"noise, sd and length-scales are integrated over with at most {LARGE} distinct points, there are {n}: of "
-            'so many data they are well known, take "estimate" and hyperparameters="marginal-likelihood"'
         )
     if noise.rows is not None:
         raise InputError(

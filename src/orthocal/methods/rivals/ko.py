@@ -10,7 +10,6 @@ from scipy.linalg import cho_solve
 
 from ...arrays import Array
 from ...bias import GP
-from ...bias.gp import check_hyperparameters
 from ...bias.gp_sampler import JointGP
 from ...bias.outcomes import OutcomesBias
 from ...kernels import Kernel, Laplace
@@ -190,7 +189,6 @@ class KO(ListedMethod):
 
     def __post_init__(self) -> None:
         self._prior()
-        check_hyperparameters(self.hyperparameters)
         require_kernel(self.kernel)
 
     def run(self, problem: Problem, plan: Plan) -> Draws:

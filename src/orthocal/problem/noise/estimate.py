@@ -29,13 +29,13 @@ from .kinds import (
     LowRankNoise,
     PartlyGiven,
     VaryingNoise,
-    is_unknown,
     line_of,
     with_correlation,
 )
 from .noise import Noise, NoiseSource, made_definite
 from .regression import (
     MOST_OUTLIERS,
+    BestFit,
     GroupVariance,
     Outlier,
     PureError,
@@ -66,10 +66,13 @@ ADVICE: dict[str, str] = {str(one): one for one in (SO_LITTLE, SO_MANY, REPEATED
 def remarks(data: FieldData, k: int, found: Regression) -> Iterator[Finding]:
     """Findings about outcome k."""
     name = data.outcome_names[k]
-    if found.outliers:
-        yield _outliers(data, name, found.outliers)
-    if found.pure is not None:
-        yield from _replicates(name, found, found.pure)
+    yield from _found_in_rows(data, k, found)
+    if found.pure is not None and found.pure.used:
+        message = (
+            f"replicates of {name} scatter {found.pure.ratio:.2g} times as much (sd) as a smooth curve through all "
+            f"data leaves: their own scatter is taken ({found.pure.freedom} degrees of freedom)"
+        )
+        yield Finding("note", "replicates", message, REPEATED)
     if found.freedom < FEW_FREEDOM:
         message = f"the estimate of {name} has {found.freedom:.1f} degrees of freedom only"
         yield Finding("note", "noise", message, SO_LITTLE)
@@ -90,13 +93,7 @@ def _outliers(data: FieldData, name: str, outliers: tuple[Outlier, ...]) -> Find
     return Finding("note", "outliers", message, advice)
 
 
-def _replicates(name: str, found: Regression, pure: PureError) -> Iterator[Finding]:
-    if pure.used:
-        message = (
-            f"replicates of {name} scatter {pure.ratio:.2g} times as much (sd) as a smooth curve through all data "
-            f"leaves: their own scatter is taken ({pure.freedom} degrees of freedom)"
-        )
-        yield Finding("note", "replicates", message, REPEATED)
+def _uneven(name: str, pure: PureError) -> Iterator[Finding]:
     if pure.unevenness is not None and pure.unevenness < UNEVEN:
         p_value = f"p = {pure.unevenness:.1g}, Bartlett's and Levene's tests"
         message = f"the scatter of {name} differs between replicated points ({p_value})"
@@ -207,39 +204,25 @@ def _remark(fit: LineFit, replicated: bool, single: Noise, free: bool) -> Findin
 
 #: with fewer degrees of freedom in common, two outcomes' noise is taken as uncorrelated
 LEAST_IN_COMMON = 8.0
+#: residuals as small as this, in squares of y, are rounding
+SMALLEST_SHARE = 1e-28
 #: a factor model leaves each outcome at least this share of its variance for its own
 LEAST_OWN = 0.01
 
 
 @one_blas_thread()
-def found_noise(data: FieldData, span: Array, asked: AskedNoise | PartlyGiven | str) -> Noise:
-    """The noise as it was asked for: estimated, or sampled around the estimate."""
+def estimated_noise(data: FieldData, span: Array, asked: AskedNoise | PartlyGiven | str) -> Noise:
+    """The noise covariance: variances by restricted likelihood, covariances from what the regressions of y leave."""
     if isinstance(asked, PartlyGiven):
         return estimated_line_noise(data, span, asked)
-    estimate = estimated_noise(data, span, None if isinstance(asked, str) else asked)
-    if not is_unknown(asked):
-        return estimate
-    if not isinstance(asked, GroupNoise):
-        # one covariance of all rows is sampled
-        return replace(estimate, source=NoiseSource.UNKNOWN, by_point=None)
-    own = estimate.cov if estimate.by_point is None else estimate.by_point
-    by_point = np.broadcast_to(own, (data.n, data.q, data.q))
-    codes = chosen_groups(data, asked.groups).codes
-    return replace(estimate, source=NoiseSource.UNKNOWN, by_point=by_point, groups=codes)
-
-
-def estimated_noise(data: FieldData, span: Array, asked: AskedNoise | None = None) -> Noise:
-    """The noise covariance: variances by restricted likelihood, covariances from what the regressions leave."""
     if isinstance(asked, LowRankNoise) and asked.rank >= data.q:
         raise InputError(f"LowRankNoise(rank={asked.rank}): the rank must be below the number of outcomes, {data.q}")
     model = _variance_model(data, asked)
     regressions = [regression(data, k, span, model) for k in progress_bar(range(data.q), "noise")]
-    sd = np.sqrt([one.noise_var for one in regressions])
-    # only pairs that are seen in different rows can make a matrix that is not one of correlations
-    correlation = made_definite(_correlation(regressions))
+    cov = _covariance(regressions)
     if isinstance(asked, LowRankNoise):
-        correlation = low_rank_correlation(correlation, asked.rank)
-    cov = correlation * np.outer(sd, sd)
+        sd = np.sqrt(np.diag(cov))
+        cov = low_rank_correlation(cov / np.outer(sd, sd), asked.rank) * np.outer(sd, sd)
     factor = np.sqrt(np.column_stack([one.relative_var for one in regressions]))
     return Noise(
         cov,
@@ -252,7 +235,80 @@ def estimated_noise(data: FieldData, span: Array, asked: AskedNoise | None = Non
     )
 
 
-def _variance_model(data: FieldData, asked: AskedNoise | None) -> VarianceModel | None:
+#: share of y's variance that is taken for noise before any fit is known
+FIRST_GUESS = 0.01
+
+
+def guessed_noise(data: FieldData) -> Noise:
+    """In whose units the best fit is looked for, where the noise is unknown."""
+    size = np.maximum(np.nanvar(data.y, axis=0), SMALLEST_SHARE * np.nanmax(data.y**2, axis=0))
+    return Noise(np.diag(np.where(size > 0, FIRST_GUESS * size, 1.0)), data.observed, NoiseSource.UNKNOWN)
+
+
+@one_blas_thread()
+def unknown_noise(data: FieldData, span: Array, asked: AskedNoise | PartlyGiven | str, fit: BestFit) -> Noise:
+    """The size of an unknown noise beside simulator and bias, and rows with a variance of their own.
+
+    It is integrated over afterwards, in units of what is found here; only how rows differ stays as it is.
+    """
+    model = _variance_model(data, asked)
+    groups = chosen_groups(data, asked.groups).codes if isinstance(asked, GroupNoise) else None
+    try:
+        found = [regression(data, k, span, model, fit) for k in range(data.q)]
+    except InputError:
+        # too few values, or hardly any scatter beside a curve: what is left of y is size enough
+        cov = np.diag(_left_over(data, fit))
+        by_point = None if groups is None else np.broadcast_to(cov, (data.n, *cov.shape))
+        return Noise(cov, data.observed, NoiseSource.UNKNOWN, by_point, groups=groups)
+    cov = _covariance(found)
+    whole = np.sqrt(np.column_stack([one.relative_var for one in found]))
+    relative = whole if groups is None else _of_outliers(found, data.y.shape)
+    remarks = [remark for k, one in enumerate(found) for remark in _found_in_rows(data, k, one)]
+    return Noise(
+        cov,
+        data.observed,
+        NoiseSource.UNKNOWN,
+        None if groups is None and (whole == 1).all() else whole[:, :, None] * cov * whole[:, None, :],
+        remarks=tuple(remarks),
+        smooth=isinstance(asked, VaryingNoise),
+        groups=groups,
+        relative=None if (relative == 1).all() else relative,
+    )
+
+
+def _left_over(data: FieldData, fit: BestFit) -> Array:
+    """Variance of what the best fit leaves of each outcome, (q,)."""
+    count = np.maximum(data.observed.sum(axis=0) - fit.gradient.shape[2], 1)
+    left = np.nansum(fit.left**2, axis=0) / count
+    return np.asarray(np.maximum(left, SMALLEST_SHARE * np.nanmax(np.abs(data.y), axis=0) ** 2 + 1e-300))
+
+
+def _of_outliers(found: list[Regression], shape: tuple[int, ...]) -> Array:
+    """Distances of the rows that have a variance of their own, 1 for the others, (n, q)."""
+    relative = np.ones(shape)
+    for k, one in enumerate(found):
+        for outlier in one.outliers:
+            relative[outlier.row, k] = outlier.distance
+    return relative
+
+
+def _found_in_rows(data: FieldData, k: int, found: Regression) -> Iterator[Finding]:
+    """What is said of single rows, also where the size of the noise is integrated over."""
+    name = data.outcome_names[k]
+    if found.outliers:
+        yield _outliers(data, name, found.outliers)
+    if found.pure is not None:
+        yield from _uneven(name, found.pure)
+
+
+def _covariance(regressions: list[Regression]) -> Array:
+    """Of the noise of all outcomes, (q, q)."""
+    sd = np.sqrt([one.noise_var for one in regressions])
+    # only pairs that are seen in different rows can make a matrix that is not one of correlations
+    return np.asarray(made_definite(_correlation(regressions)) * np.outer(sd, sd))
+
+
+def _variance_model(data: FieldData, asked: AskedNoise | PartlyGiven | str) -> VarianceModel | None:
     """How the rows' variances differ, where that is asked for."""
     if isinstance(asked, GroupNoise):
         return GroupVariance(chosen_groups(data, asked.groups).codes)

@@ -64,8 +64,7 @@ class GroupNoise:
     groups
         Labels (n,), or the name of an input of x or of the problem's own ``groups``; None for these.
     sample
-        Whether each group's covariance is drawn together with theta, around its estimate: so without a bias it grows
-        to what the simulator leaves there.
+        Whether the groups' variances are integrated over; otherwise they are estimated from y alone and plugged in.
 
     Examples
     --------
@@ -82,7 +81,7 @@ class GroupNoise:
     """
 
     groups: str | ArrayLike | None = None
-    sample: bool = False
+    sample: bool = True
 
 
 @dataclass(frozen=True)
@@ -209,7 +208,9 @@ AskedNoise = LowRankNoise | GroupNoise | VaryingNoise | CorrelatedNoise
 
 def is_unknown(asked: object) -> bool:
     """Whether this asks for noise that is integrated over."""
-    return asked.sample if isinstance(asked, GroupNoise) else isinstance(asked, str) and asked in ("unknown", "sample")
+    if isinstance(asked, GroupNoise):
+        return asked.sample
+    return isinstance(asked, VaryingNoise) or (isinstance(asked, str) and asked in ("unknown", "sample"))
 
 
 # Noise along a line, as ``oc.CorrelatedNoise`` asks for it: what is given, and what is to be estimated.

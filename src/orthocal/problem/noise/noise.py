@@ -76,6 +76,8 @@ class Noise:
         neighbours.
     groups
         The group of each row, (n,), where each group's covariance is sampled by itself.
+    relative
+        Of an unknown noise: sds of single cells in units of what is common to all, (n, q), where some have their own.
     rows
         How the errors of different rows are correlated, where they are; all else here is said of single rows.
     """
@@ -89,6 +91,7 @@ class Noise:
     smooth: bool = False
     groups: IntArray | None = None
     rows: RowCorrelation | None = None
+    relative: Array | None = None
 
     @cached_property
     def whitener(self) -> Array:
@@ -151,6 +154,13 @@ class Noise:
         return np.asarray(np.sum(moved * self.weighed(moved), axis=(0, 1)))
 
     @property
+    def common(self) -> Noise:
+        """Of an unknown noise: without what is given of single rows beside it."""
+        if self.relative is None:
+            return replace(self, by_point=None)
+        return replace(self, by_point=self.relative[:, :, None] * self.cov * self.relative[:, None, :])
+
+    @property
     def rest(self) -> Noise:
         """What is left of it when the part that is correlated between rows is known."""
         if self.rows is None:
@@ -171,7 +181,7 @@ class Noise:
         Where one covariance is sampled, the errors of missing cells are drawn with it and every row is complete.
         """
         if self.source is NoiseSource.UNKNOWN and self.groups is None:
-            return np.ones(self.observed.shape)
+            return np.ones(self.observed.shape) if self.relative is None else self.relative**2
         with np.errstate(divide="ignore"):
             return np.asarray(1 / np.einsum("nii->ni", self.precision))
 
@@ -191,7 +201,8 @@ class Noise:
         """That of outcome k alone."""
         by_point = None if self.by_point is None else self.by_point[:, k : k + 1, k : k + 1]
         cov, observed = self.cov[k : k + 1, k : k + 1], self.observed[:, k : k + 1]
-        return Noise(cov, observed, self.source, by_point, groups=self.groups, rows=self.rows)
+        relative = None if self.relative is None else self.relative[:, k : k + 1]
+        return Noise(cov, observed, self.source, by_point, groups=self.groups, rows=self.rows, relative=relative)
 
     def of_rows(self, rows: IntArray, observed: BoolArray) -> Noise:
         """That of some rows, of which other cells may be ``observed``."""
@@ -199,7 +210,8 @@ class Noise:
         # groups without rows are gone
         groups = None if self.groups is None else np.unique(self.groups[rows], return_inverse=True)[1]
         between = None if self.rows is None else self.rows.of_rows(rows)
-        return replace(self, observed=observed, by_point=by_point, groups=groups, rows=between)
+        relative = None if self.relative is None else self.relative[rows]
+        return replace(self, observed=observed, by_point=by_point, groups=groups, rows=between, relative=relative)
 
     def with_added(self, added: Array) -> Noise:
         """With independent errors of every row beside, of the covariances (n, q, q)."""

@@ -1,10 +1,11 @@
-"""The noise of one outcome: what a Gaussian-process regression on x leaves.
+"""The noise of one outcome: what a Gaussian process leaves of y, or of what the best fit has left.
 
     z ~ N(B beta, sd^2 k(x, x) + var diag(s)),  var by restricted likelihood, s = 1 where nothing else is known
 
 A row far from what all others predict gets a variance of its own (the variance-shift outlier model of Cook, Holschuh
 and Weisberg 1982): one bad value neither swells the variance nor makes a curve through all points look likely. Rows of
-groups, or along x, have s by Fisher scoring of the same likelihood.
+groups, or along x, have s by Fisher scoring of the same likelihood. B is a trend in x where z is y, and the
+simulator's gradient where z is what the best fit leaves: then the noise is not asked for what the simulator explains.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from ...arrays import Array, IntArray, unique_rows
 from ...errors import InputError
 from ...regression.gaussian_process import (
     LIKELIHOOD_POINTS,
+    SEARCH_POINTS,
     SHORTEST,
     Hyperparameters,
     correlation,
     fit_hyperparameters,
+    independent_columns,
     residual_precision,
     sample_of_points,
 )
@@ -220,6 +223,7 @@ class _Series(NamedTuple):
     span: Array
     seen: IntArray
     labels: LabelColumns = NO_LABELS
+    most: int = LIKELIHOOD_POINTS
 
     def size(self, relative: Array) -> float:
         """The sd of the values; outliers count as little as they say."""
@@ -247,12 +251,12 @@ class _Series(NamedTuple):
             size=self.size(relative),
             near=near,
             labelled=self.labels.columns,
+            most=self.most,
         )
 
     def precision(self, fit: Hyperparameters, relative: Array) -> Array:
         seen = self.seen
-        trend = trend_of(self.x[seen], self.labels)
-        return residual_precision(self.x[seen], NU, fit, trend, relative[seen], self.labels.columns)
+        return residual_precision(self.x[seen], NU, fit, self.trend[seen], relative[seen], self.labels.columns)
 
     def mean(self, fit: Hyperparameters, relative: Array) -> Array:
         """What the regression predicts at every row, (n,)."""
@@ -283,39 +287,53 @@ class _Fit(NamedTuple):
         return self.hyper.deviance + len(self.outliers) * _worth(float(stats.norm.isf(FALSE_ALARM / 2 / n)) ** 2)
 
 
-def regression(data: FieldData, k: int, span: Array, model: VarianceModel | None = None) -> Regression:
-    """Regress outcome k on x; replicated x sharpen the variance by themselves."""
+class BestFit(NamedTuple):
+    """What a theta leaves of y, (n, q), and the simulator's gradient there, (n, q, p)."""
+
+    left: Array
+    gradient: Array
+
+
+def regression(
+    data: FieldData, k: int, span: Array, model: VarianceModel | None = None, fit: BestFit | None = None
+) -> Regression:
+    """Regress outcome k on x, or what the best ``fit`` leaves; replicated x sharpen the variance by themselves."""
     shared = sample_of_points(data.n, LIKELIHOOD_POINTS)
     rows = shared[data.observed[shared, k]]
     everything = np.flatnonzero(data.observed[:, k])
-    x, values = data.x[everything], data.y[everything, k]
+    x = data.x[everything]
+    values = data.y[everything, k] if fit is None else fit.left[everything, k]
+    trend = trend_of(x, data.labels) if fit is None else independent_columns(fit.gradient[everything, k])
     n, d = x.shape
     label = "" if data.q == 1 else f" of {data.outcome_names[k]}"
-    if n < d + 4:
+    if n < max(d, trend.shape[1]) + 4:
         raise InputError(
             f"{n} observations{label} are too few to estimate the noise: give its variance as " + NOISE_COV
         )
-    centre, unit = float(values.mean()), float(np.std(values)) or 1.0
+    centre = float(values.mean()) if fit is None else 0.0
+    unit = float(np.std(values)) or 1.0
     seen = np.searchsorted(everything, np.sort(rows))
-    series = _Series(x, (values - centre) / unit, trend_of(x, data.labels), span, seen, data.labels)
+    # beside a fit its size is integrated over afterwards: roughly is enough
+    most = LIKELIHOOD_POINTS if fit is None else SEARCH_POINTS
+    series = _Series(x, (values - centre) / unit, trend, span, seen, data.labels, most)
     found = _robust(series, np.ones(n)) if model is None else _with_model(series, model, everything)
-    fit, relative = found.hyper, found.relative
+    hyper, relative = found.hyper, found.relative
     if (
-        fit.noise_var < LITTLE_NOISE * series.size(relative) ** 2
+        hyper.noise_var < LITTLE_NOISE * series.size(relative) ** 2
         and "noise" in series.fit(relative, cautious=False).at_bound
     ):
         raise InputError(
             f"the noise variance{label} cannot be estimated from these data (y follows a curve without scatter, or is "
             "constant): give it as " + NOISE_COV
         )
-    pure = _pure_error(x, series.z, relative, fit.noise_var)
+    pure = _pure_error(x, series.z, relative, hyper.noise_var)
     root = np.sqrt(relative[series.seen])
-    matrix = fit.noise_var * np.outer(root, root) * series.precision(fit, relative)
+    matrix = hyper.noise_var * np.outer(root, root) * series.precision(hyper, relative)
     whole = np.ones(data.n)
     whole[everything] = relative
     used = pure is not None and pure.used
     return Regression(
-        noise_var=(pure.var if pure is not None and used else fit.noise_var) * unit**2,
+        noise_var=(pure.var if pure is not None and used else hyper.noise_var) * unit**2,
         relative_var=whole,
         freedom=float(pure.freedom) if pure is not None and used else float(np.sum(matrix**2)),
         rows=everything[series.seen],
