@@ -33,7 +33,7 @@ def in_files(text: str) -> str:
 
 
 NOISE_COV = Advice("noise_cov", "cov in [noise]")
-SAMPLED_NOISE = Advice('noise_cov="sample"', 'cov = "sample" in [noise]')
+UNKNOWN_NOISE = Advice('noise_cov="unknown"', 'cov = "unknown" in [noise]')
 VARYING_NOISE = Advice("noise_cov=oc.VaryingNoise()", "varying in [noise]")
 GROUP_NOISE = Advice("oc.GroupNoise with a group", "groups in [noise], one")
 Y_ERR = Advice("y_err", "y_err in [data]")

@@ -25,7 +25,7 @@ class NoiseSection(Section):
     are the ``groups``.
     """
 
-    cov: float | list[float] | list[list[float]] | Literal["unknown", "estimate", "by-group", "sample"] = "estimate"
+    cov: float | list[float] | list[list[float]] | Literal["unknown", "estimate", "by-group", "sample"] = "unknown"
     rank: int | None = None
     groups: str | None = None
     sample: bool = False

@@ -104,6 +104,9 @@ class RunNotes:
     impossible
         Share of the draws that were left out because the simulator is closest where theta is not allowed, or where it
         fails.
+    plugged_in_var
+        Variance of each parameter if noise, size and length-scales of the bias, which are integrated over, were known
+        to be what they are on average, for a linear simulator; None where they are not integrated over.
     emulator_draws, emulator_seed, emulator_stretch
         How many draws of the emulator stood for the simulator, their seed, and how much farther from its mean they were
         than its own.
@@ -120,6 +123,7 @@ class RunNotes:
     pareto_k: float | None = None
     weighted_draws: float | None = None
     impossible: float = 0.0
+    plugged_in_var: tuple[float, ...] | None = None
     emulator_draws: int = 0
     emulator_seed: int = 0
     emulator_stretch: float = 1.0

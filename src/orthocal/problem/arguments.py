@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..advice import NOISE_COV, SAMPLED_NOISE, Advice
+from ..advice import NOISE_COV, UNKNOWN_NOISE, Advice
 from ..arrays import Array, as_columns, as_floats, checked_names, is_positive_definite, is_symmetric
 from ..errors import InputError
 from .data.field_data import FieldData
@@ -79,9 +79,9 @@ def check_emulator(emulator: EmulatorLike | None, names: tuple[str, ...], emulat
     if is_unknown(noise_cov):
         raise InputError(
             "emulator_error needs noise that is known or estimated, not "
-            + SAMPLED_NOISE
+            + UNKNOWN_NOISE
             + " or "
-            + Advice("GroupNoise(sample=True)", "groups in [noise] with sample = true")
+            + Advice("GroupNoise", "groups in [noise]")
         )
 
 

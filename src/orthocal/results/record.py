@@ -300,9 +300,12 @@ class Record:
     @property
     def noise_by_point(self) -> Array | None:
         """Sigma_i, (n, q, q), where the covariance differs between points; the mean of what was sampled."""
-        sampled = self._sampled_by_group
-        if sampled is not None:
-            return np.asarray(sampled.mean(axis=(0, 1))[self._noise_groups])
+        if self.sampled_noise is not None:
+            by_group, relative = self._sampled_by_group, self.noise_relative
+            if by_group is None and relative is None:
+                return None
+            each = self.noise_cov[None] if by_group is None else by_group.mean(axis=(0, 1))[self._noise_groups]
+            return np.asarray(each if relative is None else each * relative[:, :, None] * relative[:, None, :])
         return self.constant("noise_cov_by_point") if self.has("constant_data", "noise_cov_by_point") else None
 
     @property
@@ -338,24 +341,23 @@ class Record:
     @property
     def noise_of_rows(self) -> Array:
         """Sigma_i, (c, s, n, q, q), with axes of length one where it does not depend on the chain, draw or point."""
-        by_group = self._sampled_by_group
-        if by_group is not None:
-            return np.asarray(by_group[:, :, self._noise_groups])
         if self.sampled_noise is not None:
-            return self.sampled_noise[:, :, None]
+            by_group, relative = self._sampled_by_group, self.noise_relative
+            each = self.sampled_noise[:, :, None] if by_group is None else by_group[:, :, self._noise_groups]
+            return np.asarray(each if relative is None else each * relative[:, :, None] * relative[:, None, :])
         own = self.noise_by_point
         return self.noise_cov[None, None, None] if own is None else own[None, None]
 
     def noise_roots(self, keep: IntArray, x_new: Array) -> Array:
         """R with R R' = Sigma_F at x_new (m, d): (q, q), (m, q, q), or (c, s, 1, q, q) where it was sampled."""
-        sampled, own = self.sampled_noise, self.noise_by_point
-        if sampled is None and own is not None and self.run_facts.noise_smooth:
-            apart, span = self.labels.apart, self.span
-            nearest = np.asarray(cKDTree(apart(self.x, span)).query(apart(x_new, span))[1])
-            return np.linalg.cholesky(own[nearest])
-        if sampled is None:
-            return np.linalg.cholesky(self.constant("noise_cov"))
-        return np.linalg.cholesky(sampled[:, keep])[:, :, None]
+        sampled = self.sampled_noise
+        if not self.run_facts.noise_smooth:
+            each = self.constant("noise_cov") if sampled is None else sampled[:, keep][:, :, None]
+            return np.linalg.cholesky(each)
+        apart, span = self.labels.apart, self.span
+        nearest = np.asarray(cKDTree(apart(self.x, span)).query(apart(x_new, span))[1])
+        of_rows = self.noise_of_rows[:, :, nearest]
+        return np.linalg.cholesky(of_rows[0, 0] if sampled is None else of_rows[:, keep])
 
     @property
     def noise(self) -> Noise:
@@ -364,7 +366,13 @@ class Record:
         by_point = self.constant("noise_cov_by_point") if self.has("constant_data", "noise_cov_by_point") else None
         smooth = self.run_facts.noise_smooth
         cov, observed, rows = self.constant("noise_cov"), ~np.isnan(self.y), self.row_correlation
-        return Noise(cov, observed, source, by_point, smooth=smooth, groups=self._noise_groups, rows=rows)
+        more = {"groups": self._noise_groups, "rows": rows, "relative": self.noise_relative}
+        return Noise(cov, observed, source, by_point, smooth=smooth, **more)
+
+    @property
+    def noise_relative(self) -> Array | None:
+        """Of an unknown noise: sds of single cells in units of what is common to all, (n, q)."""
+        return self.constant("noise_relative") if self.has("constant_data", "noise_relative") else None
 
     @cached_property
     def row_correlation(self) -> RowCorrelation | None:

@@ -87,10 +87,9 @@ class GaussianModel:
         taken = np.zeros((len(self._points), data.q, len(linear.unit)))
         np.add.at(taken, at_nodes, np.moveaxis(coefficients, 0, 2))
         self._taken = np.moveaxis(taken, 0, 2)
-        # of an unknown noise, what comes to it: errors of x, or of an emulator
-        given = noise.between_cells(cells) / np.outer(sd[self._outcome], sd[self._outcome])
-        own = noise.common.between_cells(cells) / np.outer(sd[self._outcome], sd[self._outcome])
-        self._given = given if not unknowns.noise else given - own if noise.groups is None else np.zeros_like(own)
+        self._given = np.zeros((len(self._row), len(self._row)))
+        if not unknowns.noise:
+            self._given += noise.between_cells(cells) / np.outer(sd[self._outcome], sd[self._outcome])
         self._relative = np.ones(len(self._row)) if noise.relative is None else noise.relative[cells]
         self._group = np.zeros(len(self._row), dtype=np.intp) if noise.groups is None else noise.groups[used][self._row]
 
@@ -178,6 +177,12 @@ class GaussianModel:
         u = np.linalg.solve(information, (gap @ weighted.T + pulled).T).T
         white += cho_solve((law.lower, True), (gap - u @ self._gradient.T).T).T @ law.design
         return self._at_points(u, white, law.roots)
+
+    def theta_var(self, v: Array) -> Array:
+        """Variance of theta given y and v, (p,)."""
+        lower = cholesky(self._covariance(v), lower=True)
+        white = solve_triangular(lower, self._gradient, lower=True)
+        return np.asarray(np.diag(np.linalg.inv(white.T @ white + self._precision)) * self._unit**2)
 
     def draw_bias(self, rng: np.random.Generator, law: GaussianLaw, left: Array) -> Array:
         """b at data and nodes, (n + m, q), given what theta leaves at the cells, where nothing is taken from b."""

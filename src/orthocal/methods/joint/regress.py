@@ -105,6 +105,8 @@ class Regressed(NamedTuple):
         ∫ b² dP_x less that of b at the nodes, (s, q), where b was integrated at finer ones.
     integrated
         How well it was.
+    plugged_in_var
+        Of theta, (p,), given the mean of the noise and hyperparameters that are integrated over.
     together
         How many values ``at_data`` should make at a time: more where what its draws share takes long.
     """
@@ -122,6 +124,7 @@ class Regressed(NamedTuple):
     square: Array | None = None
     missed_square: Array | None = None
     integrated: Integrated | None = None
+    plugged_in_var: Array | None = None
     together: int = TOGETHER
 
     def with_integration(
@@ -139,7 +142,8 @@ class Regressed(NamedTuple):
         """What ``RunNotes`` say of the bias."""
         nodes, moved = (None, None) if self.integrated is None else self.integrated
         findings = tuple(sampler.findings() for sampler in self.samplers)
-        return {"bias": findings, "bias_nodes": nodes, "bias_nodes_moved": moved}
+        plugged_in = None if self.plugged_in_var is None else tuple(self.plugged_in_var.tolist())
+        return {"bias": findings, "bias_nodes": nodes, "bias_nodes_moved": moved, "plugged_in_var": plugged_in}
 
     @classmethod
     def of(

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...advice import GROUP_NOISE, NOISE_COV, SAMPLED_NOISE, VARYING_NOISE, Y_ERR
+from ...advice import GROUP_NOISE, NOISE_COV, VARYING_NOISE, Y_ERR
 from ...arrays import Array, IntArray, unique_rows
 from ...errors import InputError
 from ...findings import Finding
@@ -56,7 +56,7 @@ FEW_FREEDOM = 8.0
 UNEVEN = 0.001
 
 #: their advice, by which a result file's remarks find both of its forms
-SO_LITTLE = "give " + NOISE_COV + ", or take " + SAMPLED_NOISE + ", which knows how little"
+SO_LITTLE = "give " + NOISE_COV + ", or leave it out: an unknown noise is integrated over"
 SO_MANY = "so many are noise with heavy tails, or noise that varies: give " + Y_ERR + ", or " + VARYING_NOISE
 REPEATED = "repeated rows may share an error, or the real process is rough: give " + NOISE_COV + " if you know better"
 VARIED = "give " + Y_ERR + ", " + VARYING_NOISE + ", or " + GROUP_NOISE + " for each kind of measurement"
@@ -89,7 +89,7 @@ def _outliers(data: FieldData, name: str, outliers: tuple[Outlier, ...]) -> Find
     message = f"{name} is far from what the other data predict in {shown}{more}"
     if len(far) >= max(2, int(MOST_OUTLIERS * data.observed[:, data.outcome_names.index(name)].sum())):
         return Finding("problem", "outliers", message, SO_MANY)
-    advice = "check it, and set y to NaN if it is wrong; an estimate of the noise gives it a variance of its own"
+    advice = "neither simulator nor bias and noise can have it, so it has a variance of its own; check it"
     return Finding("note", "outliers", message, advice)
 
 

@@ -154,13 +154,6 @@ class Noise:
         return np.asarray(np.sum(moved * self.weighed(moved), axis=(0, 1)))
 
     @property
-    def common(self) -> Noise:
-        """Of an unknown noise: without what is given of single rows beside it."""
-        if self.relative is None:
-            return replace(self, by_point=None)
-        return replace(self, by_point=self.relative[:, :, None] * self.cov * self.relative[:, None, :])
-
-    @property
     def rest(self) -> Noise:
         """What is left of it when the part that is correlated between rows is known."""
         if self.rows is None:

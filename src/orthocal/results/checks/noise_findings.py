@@ -27,6 +27,11 @@ BY_CHANCE = 0.1
 MOST_DRAWS = 400
 #: posterior sds by which what the first order leaves out may move theta: beyond the first a note, then a problem
 MOVE_LIMITS = 0.3, 1.0
+#: fewer degrees of freedom hardly tell the noise
+FEW_FREEDOM = 5
+#: of theta's variance: a share that is not worth a word, and one that is worth a note
+LITTLE_SHARE, LARGE_SHARE = 0.05, 0.5
+IF_KNOWN = "if the noise is known from elsewhere, give " + NOISE_COV + " or " + Y_ERR
 #: replicates behind an estimated noise that are few, and too few: its sds are uncertain by 25 and by 40 per cent
 FEW_REPLICATES = 9, 4
 
@@ -41,15 +46,18 @@ def noise_findings(record: Record, facts: RunFacts) -> Iterator[Finding]:
             "some combination of the outcomes would be known almost exactly: give " + NOISE_COV + ", or variances alone"
         )
         yield Finding("problem", "noise", message, advice)
-    if facts.noise_source is not NoiseSource.KNOWN:
-        estimated = facts.noise_source is NoiseSource.ESTIMATED
-        how = "estimated from the data" if estimated else "sampled with theta, with the mean"
+    if facts.noise_source is NoiseSource.UNKNOWN:
+        yield from _unknown(record)
+    yield from _share_of_unknowns(record, facts)
+    if facts.noise_source is NoiseSource.ESTIMATED:
         # the relative error of a variance is sqrt(2 / freedom)
-        errors = [1 / np.sqrt(2 * f) for f in facts.noise_freedom or ()] if estimated else []
+        errors = [1 / np.sqrt(2 * f) for f in facts.noise_freedom or ()]
         known = [f" ± {sd * error:.1g}" for sd, error in zip(sds, errors, strict=False)] or [""] * len(sds)
         sd = ", ".join(f"{value:.3g}{error}" for value, error in zip(sds, known, strict=True))
         scale = f" ({', '.join(record.scale_names)})" if record.transforms else ""
-        yield Finding("note", "noise", f"its standard deviation was {how}: {sd}{scale}{_of_rows(record)}")
+        yield Finding(
+            "note", "noise", f"its standard deviation was estimated from the data: {sd}{scale}{_of_rows(record)}"
+        )
     # replicates, and what else the estimate found in the data: see ``problem/noise/estimate.py``
     yield from facts.noise_remarks
     observed = ~np.isnan(record.y)
@@ -77,6 +85,40 @@ def noise_findings(record: Record, facts: RunFacts) -> Iterator[Finding]:
         where = f"in {counted(rows, 'row')}{nothing}"
         message = f"{missing} of {observed.size} cells of y are missing, {where}; all others are used"
         yield Finding("note", "missing data", message)
+
+
+def _unknown(record: Record) -> Iterator[Finding]:
+    """The noise that was integrated over, and whether there was enough to tell it by."""
+    sampled = record.sampled_noise
+    if sampled is None:
+        return
+    sds = np.sqrt(np.einsum("cskk->csk", sampled))
+    low, high = np.quantile(sds, (0.025, 0.975), axis=(0, 1))
+    each = zip(sds.mean(axis=(0, 1)), low, high, strict=True)
+    words = ", ".join(f"{mean:.3g} ({least:.3g} to {most:.3g})" for mean, least, most in each)
+    scale = f" of {', '.join(record.scale_names)}" if record.transforms or record.q > 1 else ""
+    message = f"its standard deviation{scale} was unknown and integrated over: {words}{_of_rows(record)}"
+    yield Finding("fine", "noise", message)
+    cells, p = int((~np.isnan(record.y)).sum()), len(record.parameter_names)
+    if cells - p < FEW_FREEDOM:
+        few = f"{cells} values of y and {p} parameters leave {cells - p} to tell the noise by"
+        yield Finding("note", "noise", f"{few}: the intervals are as wide as that makes them", IF_KNOWN)
+
+
+def _share_of_unknowns(record: Record, facts: RunFacts) -> Iterator[Finding]:
+    """How much of theta's variance comes from not knowing the noise and the bias's size and length-scales."""
+    if facts.plugged_in_var is None or facts.emulator_draws:
+        return
+    theta = record.theta.reshape(-1, record.theta.shape[-1])
+    share = 1 - np.array(facts.plugged_in_var) / np.maximum(theta.var(axis=0), 1e-300)
+    worst = int(share.argmax())
+    if share[worst] < LITTLE_SHARE:
+        return
+    what = "size and length-scales of the bias"
+    what = f"the noise, and {what}" if facts.noise_source is NoiseSource.UNKNOWN else what
+    message = f"{share[worst]:.0%} of the variance of {record.parameter_names[worst]} comes from not knowing {what}"
+    large = share[worst] > LARGE_SHARE
+    yield Finding("note" if large else "fine", "noise", message, IF_KNOWN if large else "")
 
 
 def replicates_of_outputs(record: Record, seen: Array) -> Iterator[Finding]:
