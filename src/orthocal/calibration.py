@@ -127,6 +127,8 @@ def _planned(
     if isinstance(problem, Experiments):
         taken = _asked_draws_of_each(problem.problems.values(), chosen, emulator_draws)
         return _joint_run(problem, chosen, (*rest, taken))
+    if isinstance(chosen, ListedMethod) and chosen.plugs_in:
+        problem = problem.plugged_in
     return _Run(problem, chosen, *rest, _asked_draws(problem, chosen, emulator_draws))
 
 

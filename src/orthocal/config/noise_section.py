@@ -19,7 +19,7 @@ LINE = ("column", "length", "share", "sd", "nu", "prior")
 
 
 class NoiseSection(Section):
-    """The noise; ``rank``, ``groups`` and ``varying`` are kinds of an estimate, ``sample`` goes with ``groups``.
+    """The noise; ``rank``, ``groups`` and ``varying`` are kinds of it, and ``sample`` goes with ``groups``.
 
     ``file`` is a table of the covariance of all rows; ``kind`` and what follows are errors along a line, whose series
     are the ``groups``.
@@ -28,7 +28,7 @@ class NoiseSection(Section):
     cov: float | list[float] | list[list[float]] | Literal["unknown", "estimate", "by-group", "sample"] = "unknown"
     rank: int | None = None
     groups: str | None = None
-    sample: bool = False
+    sample: bool | None = None
     varying: Along | None = None
     file: str | None = None
     kind: Literal["ar1", "matern"] | None = None
@@ -53,31 +53,31 @@ def noise_of(noise: NoiseSection, with_errors: bool, folder: Path) -> Any:
         return _covariance(noise, folder)
     kinds: dict[str, Callable[[Any], Any]] = {
         "rank": LowRankNoise,
-        "groups": partial(GroupNoise, sample=noise.sample),
+        "groups": partial(GroupNoise, sample=noise.sample is not False),
         "varying": VaryingNoise,
     }
     asked = [name for name in kinds if getattr(noise, name) is not None]
-    if noise.sample and asked != ["groups"]:
-        raise ConfigError('noise.sample goes with noise.groups; for one covariance of all rows give cov = "sample"')
+    if noise.sample is not None and asked != ["groups"]:
+        raise ConfigError("noise.sample goes with noise.groups: leave it out")
     if not asked:
         return noise.cov
     if len(asked) > 1:
         raise ConfigError(f"[noise] has {' and '.join(asked)}: give one of them")
-    if noise.cov != "estimate":
-        raise ConfigError(f'noise.{asked[0]} goes with cov = "estimate"')
+    if noise.cov not in ("unknown", "estimate"):
+        raise ConfigError(f"noise.{asked[0]} goes without cov: leave one of them out")
     return kinds[asked[0]](getattr(noise, asked[0]))
 
 
 def _along_a_line(noise: NoiseSection, with_errors: bool) -> CorrelatedNoise:
     others = [name for name in ("rank", "varying", "file") if getattr(noise, name) is not None]
-    others += ["sample"] if noise.sample else []
+    others += ["sample"] if noise.sample is not None else []
     if others:
         raise ConfigError(f"[noise] has kind and {' and '.join(others)}: give one of them")
-    if isinstance(noise.cov, str) and noise.cov != "estimate":
+    if isinstance(noise.cov, str) and noise.cov not in ("unknown", "estimate"):
         raise ConfigError(
             f'noise.kind goes with sd, with numbers in cov, or with neither, not with cov = "{noise.cov}"'
         )
-    if with_errors and (noise.sd is not None or noise.cov != "estimate"):
+    if with_errors and (noise.sd is not None or not isinstance(noise.cov, str)):
         raise ConfigError("data.y_err and [noise] both give the noise: leave one of them out")
     settings: dict[str, Any] = {name: getattr(noise, name) for name in LINE if getattr(noise, name) is not None}
     if noise.prior is not None:

@@ -286,6 +286,8 @@ class ListedMethod:
         Whether it takes more than the support from theta's prior.
     draws_emulators
         Whether it can take draws of an emulator for the simulator.
+    plugs_in
+        Whether it takes an estimate for a noise that is unknown.
     cost
         How often it calls the simulator, for ``problem.check``; None where that is not known.
     """
@@ -296,6 +298,7 @@ class ListedMethod:
     joint_density: ClassVar[bool] = True
     takes_prior: ClassVar[bool] = True
     draws_emulators: ClassVar[bool] = False
+    plugs_in: ClassVar[bool] = False
     cost: ClassVar[RunCost | None] = None
 
     @property

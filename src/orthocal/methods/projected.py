@@ -19,14 +19,13 @@ from ..kernels import Kernel, Laplace
 from ..kernels.base import Conditional, ThetaModel, ThetaState, at_middle, dispersed_starts, require_kernel
 from ..kernels.laplace import LaplaceTuning, linear_centre, linearised
 from ..kernels.warmup import Stepper, run_chains
-from ..problem.noise.noise import NoiseSource
 from ..problem.preflight.cost import RunCost
 from ..problem.problem import Problem
 from ..projection import Projection, ProjectionKind, finite_projection, functional_projection
 from .base import CHAIN_COST, CLOSEST, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .bias_samplers import fitted_bias, with_integrals
 from .fine_nodes import Integrals
-from .sampled_noise import LatentNoise, NoiseSampler
+from .sampled_noise import LatentNoise
 from .stored_draws import BiasCovariance, KeptDraw, bias_covariance, finished
 
 # Does the theta step forget where it started? The diagnostic of an inexact theta step.
@@ -103,6 +102,7 @@ class Projected(ListedMethod):
     kind: ClassVar[str] = "projected"
     cost: ClassVar[RunCost | None] = CHAIN_COST
     joint_density: ClassVar[bool] = False
+    plugs_in: ClassVar[bool] = True
 
     bias: BiasPrior = field(default_factory=GP)
     projection: Literal["functional", "finite"] = "functional"
@@ -117,6 +117,7 @@ class Projected(ListedMethod):
         require_kernel(self.kernel)
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
+        problem = problem.plugged_in
         # an error about the parameters comes before any long work
         _ = problem.sensitivity if self.projection == "functional" else problem.sensitivity_at_data
         functional = self.projection == "functional"
@@ -195,7 +196,7 @@ class _Kept(NamedTuple):
 class _ProjectedRun(Stepper[_Kept]):
     """One run of the sampler, all chains at a time."""
 
-    changing = ("_bias_state", "_noise_precision", "_correlated", "_tuning", "_state", "_centre", "_bias.traces")
+    changing = ("_bias_state", "_correlated", "_tuning", "_state", "_centre", "_bias.traces")
 
     def __init__(
         self,
@@ -218,8 +219,6 @@ class _ProjectedRun(Stepper[_Kept]):
         self._correlated = None if self._latent is None else self._latent.start(len(plan.rngs))
         self._tilde = problem.whiten(problem.fit)
         self._bias_state: OutcomesState | None = None
-        self._noise = NoiseSampler(noise) if noise.source is NoiseSource.UNKNOWN else None
-        self._noise_precision = None if self._noise is None else self._noise.start(len(plan.rngs))
         tilde = problem.theta_tilde
         self._tuning = method.kernel.tune(self._model, tilde)
         self._state = self._model.state(dispersed_starts(self._model, tilde, plan.rngs))
@@ -260,8 +259,6 @@ class _ProjectedRun(Stepper[_Kept]):
             "orthogonality_error": projected.error,
         }
         others = {"coefficient": projected.coefficient}
-        if self._noise is not None and self._noise_precision is not None:
-            others["noise_cov"] = self._noise.covariance(self._noise_precision)
         assert self._bias_state is not None
         records = self._bias.records(self._bias_state)
         draw = KeptDraw.of(state.theta, self._at_rows(state), projected.bias, stats, records, others)
@@ -280,21 +277,14 @@ class _ProjectedRun(Stepper[_Kept]):
         return {"projection": ProjectionKind.FINITE, "directions": directions, "reference_state": reference}
 
     def _draw_bias(self, state: ThetaState) -> Array:
-        """b at the data and nodes for each chain, (c, n + m, q); with it the noise, where that is sampled."""
+        """b at the data and nodes for each chain, (c, n + m, q)."""
         at_rows = self._at_rows(state)
         model = at_rows if self._method.feedback else np.broadcast_to(self._tilde, at_rows.shape)
         residual: Array = self._y - model
-        rngs = self._plan.rngs
-        if self._noise is None or self._noise_precision is None:
-            left = residual if self._correlated is None else residual - self._correlated
-            self._bias_state, bias = self._bias.draw(rngs, self._bias_state, left)
-            if self._latent is not None:
-                self._correlated = self._latent.draw(rngs, residual - self._bias_state.bias)
-            return bias
-        before = 0.0 if self._bias_state is None else self._bias_state.bias
-        residual = before + self._noise.completed(rngs, residual - before, self._noise_precision)
-        self._bias_state, bias = self._bias.draw(rngs, self._bias_state, residual, self._noise_precision)
-        self._noise_precision = self._noise.draw(rngs, residual - self._bias_state.bias)
+        left = residual if self._correlated is None else residual - self._correlated
+        self._bias_state, bias = self._bias.draw(self._plan.rngs, self._bias_state, left)
+        if self._latent is not None:
+            self._correlated = self._latent.draw(self._plan.rngs, residual - self._bias_state.bias)
         return bias
 
     def _at_rows(self, state: ThetaState) -> Array:
@@ -311,6 +301,4 @@ class _ProjectedRun(Stepper[_Kept]):
 
     def _conditional(self, bias: Array) -> Conditional:
         """Pi(theta | b*, y)."""
-        if self._noise is None or self._noise_precision is None:
-            return Conditional(self._model, (self._y - bias).reshape(-1, *self._row))
-        return Conditional(self._model, self._y - bias, self._noise.row_precision(self._noise_precision))
+        return Conditional(self._model, (self._y - bias).reshape(-1, *self._row))

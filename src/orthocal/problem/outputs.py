@@ -137,19 +137,19 @@ def outputs_noise(y: Array, names: tuple[str, ...], noise_cov: object, y_err: Ar
     """The noise of outputs (r, q): given, or the scatter of replicated rows."""
     observed = ~np.isnan(y)
     if y_err is not None:
-        if not isinstance(noise_cov, str) or noise_cov != "estimate":
+        if not isinstance(noise_cov, str) or noise_cov != "unknown":
             raise InputError(NOISE_COV + " and y_err both give the noise: leave one of them out")
         return _from_errors(_by_name(y_err, names, "y_err"), names, observed)
     if isinstance(noise_cov, Noise):
         return noise_cov
-    if isinstance(noise_cov, str) and noise_cov == "estimate":
+    if isinstance(noise_cov, str) and noise_cov in ("unknown", "estimate"):
         return _from_replicates(y, names)
     if isinstance(noise_cov, str) or not (
         np.isscalar(noise_cov) or isinstance(noise_cov, Mapping | Sequence | _ARRAYS)
     ):
         raise InputError(
             NOISE_COV + f"={noise_cov!r}: outputs without x take noise that is known, a variance, one an output or a "
-            f'({len(names)}, {len(names)}) matrix, or "estimate" where rows are replicated'
+            f"({len(names)}, {len(names)}) matrix, or nothing where rows are replicated"
         )
     given = known_noise(_by_name(noise_cov, names, "noise_cov"), np.ones_like(observed))  # type: ignore[arg-type]
     return _with_own_scales(given, observed)

@@ -27,7 +27,7 @@ from .input_errors import InputErrors, added_noise, checked_x_err, input_errors
 from .merging import Merged, merged_rows
 from .noise.estimate import estimated_noise, guessed_noise, unknown_noise
 from .noise.kinds import AskedNoise, is_unknown
-from .noise.noise import Noise
+from .noise.noise import Noise, NoiseSource
 from .noise.regression import BestFit
 from .outputs import NO_INPUT, OutputFunction, Prepared, outputs_alone
 from .preflight.cost import Planned
@@ -827,6 +827,32 @@ class Problem:
         vars(other).update({name: one for name, one in vars(self).items() if name not in computed or name in known})
         vars(other).update(parts)
         return other
+
+    @property
+    def plugged_in(self) -> Problem:
+        """The same problem with an estimate for an unknown noise, from y alone, or itself where it is known.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 100), noise_cov="unknown")
+        >>> str(problem.noise.source), str(problem.plugged_in.noise.source)
+        ('unknown', 'estimated')
+        """
+        asked = self._noise_cov
+        if isinstance(asked, Noise):
+            # a part of a problem has the size that was found for the whole
+            known = asked.source is not NoiseSource.UNKNOWN
+            return (
+                self
+                if known
+                else self._of_parts(OF_ANY_ROWS, _noise_cov=replace(asked, source=NoiseSource.ESTIMATED, relative=None))
+            )
+        if not is_unknown(asked):
+            return self
+        found = estimated_noise(self.data, self.span, "estimate" if isinstance(asked, str) else asked)
+        return self._of_parts(("span", "rule"), _noise_cov=found)
 
     @property
     def unmerged(self) -> Problem:

@@ -366,8 +366,8 @@ class Record:
         by_point = self.constant("noise_cov_by_point") if self.has("constant_data", "noise_cov_by_point") else None
         smooth = self.run_facts.noise_smooth
         cov, observed, rows = self.constant("noise_cov"), ~np.isnan(self.y), self.row_correlation
-        more = {"groups": self._noise_groups, "rows": rows, "relative": self.noise_relative}
-        return Noise(cov, observed, source, by_point, smooth=smooth, **more)
+        groups, relative = self._noise_groups, self.noise_relative
+        return Noise(cov, observed, source, by_point, smooth=smooth, groups=groups, rows=rows, relative=relative)
 
     @property
     def noise_relative(self) -> Array | None:

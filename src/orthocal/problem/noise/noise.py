@@ -271,7 +271,7 @@ def known_noise(noise_cov: ArrayLike, observed: BoolArray) -> Noise:
         between = f"one between all rows ({n}, {n}), " if q == 1 else ""
         raise InputError(
             f"y has {q} outcome{'s' * (q > 1)} but " + NOISE_COV + f" is {given_as}: give {variances}, "
-            f'one matrix a point ({n}, {q}, {q}), {between}"estimate" or "sample"'
+            f'one matrix a point ({n}, {q}, {q}), {between}"unknown" or "estimate"'
         )
     if not np.isfinite(cov).all():
         raise InputError(NOISE_COV + " must be finite")
