@@ -520,10 +520,10 @@ def main(words: list[str] | None = None) -> None:
 
 
 def table() -> None:
-    """What run.py shows of it: seconds, and forty data sets of a line."""
+    """What run.py shows of it: seconds, and twenty data sets of a line."""
     print("\nnoise not given, 4 x 250 draws: CPU seconds of problem and fit, and 95 % intervals of a line\n")
     main(["speed", "--sets", "2"])
-    main(["linear", "--sets", "40"])
+    main(["linear", "--sets", "20"])
 
 
 if __name__ == "__main__":
