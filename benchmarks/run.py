@@ -80,6 +80,7 @@ PARTS = {
     "joint": ("joint", "main"),
     "large_data": ("large_data", "table"),
     "large_trees": ("large_trees", "main"),
+    "nothing_plugged_in": ("nothing_plugged_in", "table"),
     "outcomes": ("outcomes", "main"),
     "replicates": ("replicates", "main"),
     "startup": ("startup", "main"),

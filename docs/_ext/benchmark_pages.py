@@ -25,6 +25,7 @@ PARTS = {
     "replicates": ("Replicates", "120 rows at 12 points, beside the same row by row."),
     "threads": ("Threads", "One BLAS thread, beside all."),
     "outcomes": ("Outcomes", "Cost against the number of outcomes."),
+    "nothing_plugged_in": ("Noise that is not given", "Problem and fit with the default noise, 4 x 250 draws."),
     "large_data": ("Large data", "Gaussian processes with many data, the whole calibration."),
     "large_trees": ("Large data, trees", "Sums of trees with many data."),
 }
