@@ -221,8 +221,9 @@ def _constant_data(problem: Problem, draws: Draws) -> xr.Dataset:
     )
     if problem.noise.by_point is not None:
         constant["noise_cov_by_point"] = (("point", "outcome", "other_outcome"), problem.noise.by_point)
-    if problem.noise.relative is not None:
-        constant["noise_relative"] = (("point", "outcome"), problem.noise.relative)
+    relative = problem.noise.relative if draws.noise_relative is None else draws.noise_relative
+    if relative is not None:
+        constant["noise_relative"] = (("point", "outcome"), relative)
     if problem.noise.rows is not None:
         constant["noise_correlation"] = (("point", "other_point"), problem.noise.rows.matrix)
     if problem.noise.groups is not None:

@@ -90,7 +90,15 @@ class GaussianModel:
         self._given = np.zeros((len(self._row), len(self._row)))
         if not unknowns.noise:
             self._given += noise.between_cells(cells) / np.outer(sd[self._outcome], sd[self._outcome])
-        self._relative = np.ones(len(self._row)) if noise.relative is None else noise.relative[cells]
+        relative = np.ones(cells.shape) if noise.relative is None else noise.relative.copy()
+        place = np.full(cells.shape, -1)
+        place[cells] = np.arange(len(self._row))
+        suspects = [cell for cell in unknowns.suspects if cells[cell]]
+        self._outlying = np.array([cell in suspects for cell in unknowns.suspects], dtype=bool)
+        self._suspects = np.array([place[cell] for cell in suspects], dtype=np.intp)
+        for cell in suspects:
+            relative[cell] = 1.0
+        self._relative = relative[cells]
         self._group = np.zeros(len(self._row), dtype=np.intp) if noise.groups is None else noise.groups[used][self._row]
 
     def evidence(self, vectors: Array) -> Array:
@@ -141,9 +149,11 @@ class GaussianModel:
         if self._unknowns.noise:
             cov = self._unknowns.noise_cov(v)
             first, second = self._same_row
+            relative = self._relative.copy()
+            relative[self._suspects] = np.exp(self._unknowns.log_outlying(v)[self._outlying])
             each = cov[self._group[first]] if cov.ndim == 3 else cov
             between = np.sum((self._mix[first, None] @ each)[:, 0] * self._mix[second], axis=1)
-            whole[first, second] += between * self._relative[first] * self._relative[second]
+            whole[first, second] += between * relative[first] * relative[second]
         return np.asarray(whole)
 
     def law(self, v: Array) -> GaussianLaw:

@@ -68,6 +68,7 @@ def integrated_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear) ->
         linear.log_prior(moved),
         {name: by_chain(values) for name, values in stats.items()},
         noise_precision=noise_sampler(problem.noise).precision(noise) if unknowns.noise else None,
+        noise_relative=unknowns.relative(problem.noise, points),
         plugged_in_var=model.theta_var(points.mean(axis=0)) if len(points) > 1 and linear.basis is None else None,
     )
 

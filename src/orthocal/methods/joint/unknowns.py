@@ -10,6 +10,8 @@ Where the noise is unknown, too,
 
     log s_k          with a flat prior, 1 / s^2 of the variance
     log s_gk / s_k   for each group of rows that has noise of its own, normal around 0
+    log k_i          of cells that may be outliers: their noise sd over that of the others, such that their errors have
+                     Student's t distribution with 4 degrees of freedom, 1 / k^2 ~ Gamma(2, 2)
     atanh rho        of partial correlations between outcomes, with a flat prior of their correlation matrix
                      (Lewandowski, Kurowicka and Joe, Journal of Multivariate Analysis 2009)
 
@@ -26,7 +28,7 @@ from ...advice import NOISE_COV
 from ...arrays import Array, BoolArray
 from ...bias import GP
 from ...errors import InputError
-from ...problem.noise.noise import NoiseSource
+from ...problem.noise.noise import Noise, NoiseSource
 from ...problem.problem import Problem
 
 #: median of a length-scale's prior, in widths of the domain, and the sd of its logarithm
@@ -37,6 +39,8 @@ TYPICAL_RATIO = 1.0
 ODDS_SPREAD = 1.8
 #: sd of the logarithm of a group's noise sd over the typical one
 GROUP_SPREAD = 1.0
+#: half the degrees of freedom of an outlier's error, and at most so many that have a scale of their own
+HALF_FREEDOM, MOST_SUSPECTS = 2.0, 3
 #: residuals as small as this, in units of y, are rounding
 ROUNDING = 1e-12
 #: of a logarithm: the data or the priors exclude what lies beyond
@@ -65,6 +69,8 @@ class Unknowns:
         Whether the noise is unknown.
     groups
         How many groups of rows have noise of their own; 0 where all have the same.
+    suspects
+        Cells (row, outcome) that may be outliers.
     """
 
     q: int
@@ -76,6 +82,7 @@ class Unknowns:
     given_sd: Array
     noise: bool
     groups: int
+    suspects: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(cls, problem: Problem, prior: GP) -> Unknowns:
@@ -91,12 +98,13 @@ class Unknowns:
         own = np.where(np.isnan(given), mean, np.log(given))
         given_sd = np.full(data.q, np.nan) if prior.sd is None else np.log(prior.sd * units)
         groups = 0 if problem.noise.groups is None else int(problem.noise.groups.max()) + 1
-        rest = groups * data.q + data.q * (data.q - 1) // 2
+        suspects = problem.noise.suspects[:MOST_SUSPECTS] if noise else ()
+        rest = groups * data.q + len(suspects) + data.q * (data.q - 1) // 2
         each = [np.concatenate([[0.0], own])] * data.q
         free = [np.concatenate([[prior.sd is None], np.isnan(given)])] * data.q
         values = np.concatenate([*each, np.log(_left_over(problem)) if noise else np.zeros(data.q), np.zeros(rest)])
         unknown = np.concatenate([*free, np.full(data.q + rest, noise)]).astype(bool)
-        return cls(data.q, data.d, values, unknown, mean, sd, given_sd, noise, groups)
+        return cls(data.q, data.d, values, unknown, mean, sd, given_sd, noise, groups, suspects)
 
     def free_of(self, k: int) -> BoolArray:
         """Which of the sd and the length-scales of outcome k are unknown, (1 + d,)."""
@@ -112,6 +120,7 @@ class Unknowns:
         """How far apart the first points are to lie, one for each that is free."""
         own = np.concatenate([[FIRST_SPREAD], self.length_sd])
         noise = np.full(self.q, FIRST_SPREAD / 2), np.full(self.groups * self.q, GROUP_SPREAD)
+        noise = *noise, np.full(len(self.suspects), FIRST_SPREAD)
         tangents = np.full(len(self._tangents(self.values)), 0.5)
         return np.asarray(np.concatenate([*[own] * self.q, *noise, tangents])[self.free])
 
@@ -129,8 +138,23 @@ class Unknowns:
         """log s_gk / s_k, (groups q,)."""
         return np.asarray(v[self.q * (2 + self.d) :][: self.groups * self.q])
 
+    def log_outlying(self, v: Array) -> Array:
+        """log k of the cells that may be outliers."""
+        start = self.q * (2 + self.d + self.groups)
+        return np.asarray(v[start : start + len(self.suspects)])
+
+    def relative(self, noise: Noise, points: Array) -> Array | None:
+        """sds of single cells in units of what is common to all, (n, q), on average over vectors (m, k)."""
+        if not self.suspects:
+            return noise.relative
+        relative = np.ones(noise.observed.shape) if noise.relative is None else noise.relative.copy()
+        means = np.exp(np.mean([self.log_outlying(v) for v in points], axis=0))
+        for cell, mean in zip(self.suspects, means, strict=True):
+            relative[cell] = mean
+        return relative
+
     def _tangents(self, v: Array) -> Array:
-        return np.asarray(v[self.q * (2 + self.d + self.groups) :])
+        return np.asarray(v[self.q * (2 + self.d + self.groups) + len(self.suspects) :])
 
     def noise_cov(self, v: Array) -> Array:
         """Covariance of the noise of the whitened outcomes, (q, q), or one for each group of rows, (groups, q, q)."""
@@ -147,6 +171,8 @@ class Unknowns:
         log_ratio = own[:, 0] - self.log_noise(v) - np.log(TYPICAL_RATIO)
         value += float(np.sum(log_ratio - np.logaddexp(0.0, 2 * log_ratio)))
         value -= 0.5 * float(np.sum((self._of_groups(v) / GROUP_SPREAD) ** 2))
+        log_precision = -2 * self.log_outlying(v)
+        value += HALF_FREEDOM * float(np.sum(log_precision - np.exp(log_precision)))
         if self.noise and self.q > 1:
             value += log_prior_of_tangents(self._tangents(v), self.q)
         return value

@@ -8,7 +8,7 @@ make up of them (Schaefer and Strimmer 2005): few data leave little of a correla
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from ...machine.threads import one_blas_thread
 from ...progress import progress_bar
 from ...regression.line_correlation import LineFit, Values, fitted_line, spacing
 from ..data.field_data import FieldData, chosen_groups
+from ..data.labels import LabelColumns
 from .kinds import (
     AskedNoise,
     GroupNoise,
@@ -66,7 +67,11 @@ ADVICE: dict[str, str] = {str(one): one for one in (SO_LITTLE, SO_MANY, REPEATED
 def remarks(data: FieldData, k: int, found: Regression) -> Iterator[Finding]:
     """Findings about outcome k."""
     name = data.outcome_names[k]
-    yield from _found_in_rows(data, k, found)
+    if found.outliers:
+        count = int(data.observed[:, k].sum())
+        yield outliers_named(name, found.outliers, data.labels, data.input_names, data.x, count)
+    if found.pure is not None:
+        yield from _uneven(name, found.pure)
     if found.pure is not None and found.pure.used:
         message = (
             f"replicates of {name} scatter {found.pure.ratio:.2g} times as much (sd) as a smooth curve through all "
@@ -78,18 +83,22 @@ def remarks(data: FieldData, k: int, found: Regression) -> Iterator[Finding]:
         yield Finding("note", "noise", message, SO_LITTLE)
 
 
-def _outliers(data: FieldData, name: str, outliers: tuple[Outlier, ...]) -> Finding:
+def outliers_named(
+    name: str, outliers: Sequence[Outlier], labels: LabelColumns, input_names: Sequence[str], x: Array, count: int
+) -> Finding:
+    """Outliers of an outcome that has ``count`` values, the farthest by their places."""
+
     def place(one: Outlier) -> str:
-        at = ", ".join(data.labels.described(data.input_names, data.x[one.row]))
+        at = ", ".join(labels.described(input_names, x[one.row]))
         return f"row {one.row} ({at}) by {one.distance:.1f} sds"
 
     far = sorted(outliers, key=lambda one: -one.distance)
     shown = "; ".join(place(one) for one in far[:NAMED])
     more = f"; and {len(far) - NAMED} more" if len(far) > NAMED else ""
     message = f"{name} is far from what the other data predict in {shown}{more}"
-    if len(far) >= max(2, int(MOST_OUTLIERS * data.observed[:, data.outcome_names.index(name)].sum())):
+    if len(far) >= max(2, int(MOST_OUTLIERS * count)):
         return Finding("problem", "outliers", message, SO_MANY)
-    advice = "neither simulator nor bias and noise can have it, so it has a variance of its own; check it"
+    advice = "check how it was measured; it has a noise variance of its own, so theta hardly depends on it"
     return Finding("note", "outliers", message, advice)
 
 
@@ -263,7 +272,13 @@ def unknown_noise(data: FieldData, span: Array, asked: AskedNoise | PartlyGiven 
     cov = _covariance(found)
     whole = np.sqrt(np.column_stack([one.relative_var for one in found]))
     relative = whole if groups is None else _of_outliers(found, data.y.shape)
-    remarks = [remark for k, one in enumerate(found) for remark in _found_in_rows(data, k, one)]
+    remarks = [
+        remark
+        for k, one in enumerate(found)
+        if one.pure is not None
+        for remark in _uneven(data.outcome_names[k], one.pure)
+    ]
+    suspects = sorted((-far.distance, far.row, k) for k, one in enumerate(found) for far in one.suspects)
     return Noise(
         cov,
         data.observed,
@@ -273,6 +288,7 @@ def unknown_noise(data: FieldData, span: Array, asked: AskedNoise | PartlyGiven 
         smooth=isinstance(asked, VaryingNoise),
         groups=groups,
         relative=None if (relative == 1).all() else relative,
+        suspects=tuple((row, k) for _, row, k in suspects),
     )
 
 
@@ -290,15 +306,6 @@ def _of_outliers(found: list[Regression], shape: tuple[int, ...]) -> Array:
         for outlier in one.outliers:
             relative[outlier.row, k] = outlier.distance
     return relative
-
-
-def _found_in_rows(data: FieldData, k: int, found: Regression) -> Iterator[Finding]:
-    """What is said of single rows, also where the size of the noise is integrated over."""
-    name = data.outcome_names[k]
-    if found.outliers:
-        yield _outliers(data, name, found.outliers)
-    if found.pure is not None:
-        yield from _uneven(name, found.pure)
 
 
 def _covariance(regressions: list[Regression]) -> Array:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -78,6 +79,8 @@ class Noise:
         The group of each row, (n,), where each group's covariance is sampled by itself.
     relative
         Of an unknown noise: sds of single cells in units of what is common to all, (n, q), where some have their own.
+    suspects
+        Cells (row, outcome) that may be outliers, the farthest first, where the noise is unknown.
     rows
         How the errors of different rows are correlated, where they are; all else here is said of single rows.
     """
@@ -92,6 +95,7 @@ class Noise:
     groups: IntArray | None = None
     rows: RowCorrelation | None = None
     relative: Array | None = None
+    suspects: tuple[tuple[int, int], ...] = ()
 
     @cached_property
     def whitener(self) -> Array:
@@ -195,7 +199,9 @@ class Noise:
         by_point = None if self.by_point is None else self.by_point[:, k : k + 1, k : k + 1]
         cov, observed = self.cov[k : k + 1, k : k + 1], self.observed[:, k : k + 1]
         relative = None if self.relative is None else self.relative[:, k : k + 1]
-        return Noise(cov, observed, self.source, by_point, groups=self.groups, rows=self.rows, relative=relative)
+        suspects = tuple((row, 0) for row, own in self.suspects if own == k)
+        changed: dict[str, Any] = {"groups": self.groups, "rows": self.rows, "relative": relative}
+        return Noise(cov, observed, self.source, by_point, suspects=suspects, **changed)
 
     def of_rows(self, rows: IntArray, observed: BoolArray) -> Noise:
         """That of some rows, of which other cells may be ``observed``."""
@@ -204,7 +210,10 @@ class Noise:
         groups = None if self.groups is None else np.unique(self.groups[rows], return_inverse=True)[1]
         between = None if self.rows is None else self.rows.of_rows(rows)
         relative = None if self.relative is None else self.relative[rows]
-        return replace(self, observed=observed, by_point=by_point, groups=groups, rows=between, relative=relative)
+        new = {int(row): place for place, row in enumerate(rows)}
+        suspects = tuple((new[row], k) for row, k in self.suspects if row in new)
+        changed: dict[str, Any] = {"groups": groups, "rows": between, "relative": relative, "suspects": suspects}
+        return replace(self, observed=observed, by_point=by_point, **changed)
 
     def with_added(self, added: Array) -> Noise:
         """With independent errors of every row beside, of the covariances (n, q, q)."""

@@ -140,6 +140,8 @@ LITTLE_NOISE = 1e-5
 FALSE_ALARM = 0.001
 #: share of the rows that may be outliers: more are heavy tails
 MOST_OUTLIERS = 0.1
+#: rows that may be outliers where there is no process
+MOST_ALONE = 2
 #: distance, in sds of its own, at which an outlier's variance is still too small
 UNSETTLED = 1.2
 #: shorter length-scales, in spans, may come from an outlier that the curve goes through
@@ -207,6 +209,7 @@ class Regression(NamedTuple):
     residual: Array
     matrix: Array
     outliers: tuple[Outlier, ...]
+    suspects: tuple[Outlier, ...]
     pure: PureError | None
 
 
@@ -275,11 +278,15 @@ class _Series(NamedTuple):
 
 
 class _Fit(NamedTuple):
-    """Hyperparameters, relative variances (n,) and the outliers among the rows, best described with a cost each."""
+    """Hyperparameters, relative variances (n,) and the outliers among the rows, best described with a cost each.
+
+    ``suspects`` are all that a rough or a smooth curve would have for outliers.
+    """
 
     hyper: Hyperparameters
     relative: Array
     outliers: tuple[Outlier, ...]
+    suspects: tuple[Outlier, ...] = ()
 
     @property
     def cost(self) -> float:
@@ -317,6 +324,14 @@ def regression(
     most = LIKELIHOOD_POINTS if fit is None else SEARCH_POINTS
     series = _Series(x, (values - centre) / unit, trend, span, seen, data.labels, most)
     found = _robust(series, np.ones(n)) if model is None else _with_model(series, model, everything)
+    if fit is not None:
+        alone = _without_process(series)
+        found = found._replace(
+            suspects=(
+                *found.suspects,
+                *(one for one in alone if one.row not in {other.row for other in found.suspects}),
+            )
+        )
     hyper, relative = found.hyper, found.relative
     if (
         hyper.noise_var < LITTLE_NOISE * series.size(relative) ** 2
@@ -340,6 +355,7 @@ def regression(
         residual=matrix @ (series.z[series.seen] / root),
         matrix=matrix,
         outliers=tuple(Outlier(int(everything[one.row]), one.distance) for one in found.outliers),
+        suspects=tuple(Outlier(int(everything[one.row]), one.distance) for one in found.suspects),
         pure=pure,
     )
 
@@ -373,13 +389,32 @@ def _robust(series: _Series, relative: Array) -> _Fit:
     plain = _with_outliers(series, relative, SHORTEST)
     lengths = (plain.hyper.lengthscale / series.span)[series.labels.numeric(len(series.span))]
     if np.min(lengths, initial=np.inf) > SUSPECT_LENGTH:
-        return plain
+        return plain._replace(suspects=plain.outliers)
     smooth = _with_outliers(series, relative, SMOOTH_LENGTH)
     if not smooth.outliers:
-        return plain
+        return plain._replace(suspects=plain.outliers)
     # the outliers of the smooth curve, with a curve that may be rough again
     smooth = smooth._replace(hyper=series.fit(smooth.relative))
-    return min(plain, smooth, key=lambda one: one.cost)
+    either = {one.row: one for one in (*plain.outliers, *smooth.outliers)}
+    return min(plain, smooth, key=lambda one: one.cost)._replace(suspects=tuple(either.values()))
+
+
+def _without_process(series: _Series) -> tuple[Outlier, ...]:
+    """Rows that are far from what the basis alone makes of the others: a process may go through one at the end."""
+    rows, left = np.arange(len(series.z)), list[Outlier]()
+    while len(left) < MOST_ALONE:
+        basis = independent_columns(series.trend[rows])
+        residual = series.z[rows] - basis @ (basis.T @ series.z[rows])
+        free = 1 - np.sum(basis**2, axis=1)
+        freedom = len(rows) - basis.shape[1]
+        size = np.sqrt(float(np.sum(residual**2)) / max(freedom, 1)) or 1.0
+        distance = np.where(free > 1e-9, np.abs(residual) / np.sqrt(np.maximum(free, 1e-9)), 0.0) / size
+        worst = int(distance.argmax())
+        if not _far(float(distance[worst]), freedom, len(rows)):
+            break
+        left.append(Outlier(int(rows[worst]), float(distance[worst])))
+        rows = np.delete(rows, worst)
+    return tuple(left)
 
 
 def _with_outliers(series: _Series, relative: Array, shortest: float) -> _Fit:
@@ -431,7 +466,7 @@ def _with_model(series: _Series, model: VarianceModel, rows: IntArray) -> _Fit:
     own[[one.row for one in found.outliers]] = [one.distance**2 for one in found.outliers]
     # once more, without what the outliers did to it
     relative = own * _varied(series, own, model, rows) if found.outliers else found.relative
-    return _Fit(series.fit(relative), relative, found.outliers)
+    return _Fit(series.fit(relative), relative, found.outliers, found.suspects)
 
 
 def _varied(series: _Series, own: Array, model: VarianceModel, rows: IntArray) -> Array:

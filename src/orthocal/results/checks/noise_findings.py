@@ -11,7 +11,9 @@ from ...advice import JOINT, NOISE_COV, Y_ERR, named_transform
 from ...arrays import Array
 from ...findings import Finding, Level
 from ...pages.tables import counted
+from ...problem.noise.estimate import outliers_named
 from ...problem.noise.noise import NoiseSource
+from ...problem.noise.regression import Outlier
 from ...projection import ProjectionKind
 from ..record import Record
 from ..run_facts import RunFacts
@@ -27,6 +29,8 @@ BY_CHANCE = 0.1
 MOST_DRAWS = 400
 #: posterior sds by which what the first order leaves out may move theta: beyond the first a note, then a problem
 MOVE_LIMITS = 0.3, 1.0
+#: a cell whose noise sd is so many times that of the others, and which lies so many sds away, is an outlier
+OUTLYING, FAR = 2.0, 4.0
 #: fewer degrees of freedom hardly tell the noise
 FEW_FREEDOM = 5
 #: of theta's variance: a share that is not worth a word, and one that is worth a note
@@ -48,6 +52,7 @@ def noise_findings(record: Record, facts: RunFacts) -> Iterator[Finding]:
         yield Finding("problem", "noise", message, advice)
     if facts.noise_source is NoiseSource.UNKNOWN:
         yield from _unknown(record)
+        yield from _outliers(record)
     yield from _share_of_unknowns(record, facts)
     if facts.noise_source is NoiseSource.ESTIMATED:
         # the relative error of a variance is sqrt(2 / freedom)
@@ -103,6 +108,22 @@ def _unknown(record: Record) -> Iterator[Finding]:
     if cells - p < FEW_FREEDOM:
         few = f"{cells} values of y and {p} parameters leave {cells - p} to tell the noise by"
         yield Finding("note", "noise", f"{few}: the intervals are as wide as that makes them", IF_KNOWN)
+
+
+def _outliers(record: Record) -> Iterator[Finding]:
+    """Values that neither simulator nor bias and noise can have: they have a noise variance of their own."""
+    relative, smooth = record.noise_relative, record.run_facts.noise_smooth
+    if relative is None or smooth or record.sampled_noise is None:
+        return
+    sds = np.sqrt(np.einsum("cskk->csk", record.sampled_noise[:, record.stored_draws]))
+    for k, name in enumerate(record.outcome_names):
+        rows = np.flatnonzero((relative[:, k] > OUTLYING) & ~np.isnan(record.y[:, k]))
+        fit = record.at_data("model")[:, :, rows, k] + record.at_data("bias")[:, :, rows, k]
+        distance = np.mean(np.abs(record.y[rows, k] - fit) / sds[:, :, k, None], axis=(0, 1))
+        far = [Outlier(int(row), float(one)) for row, one in zip(rows, distance, strict=True) if one > FAR]
+        if far:
+            count = int((~np.isnan(record.y[:, k])).sum())
+            yield outliers_named(name, far, record.labels, record.input_names, record.x, count)
 
 
 def _share_of_unknowns(record: Record, facts: RunFacts) -> Iterator[Finding]:
