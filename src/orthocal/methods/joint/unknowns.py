@@ -120,9 +120,9 @@ class Unknowns:
         """How far apart the first points are to lie, one for each that is free."""
         own = np.concatenate([[FIRST_SPREAD], self.length_sd])
         noise = np.full(self.q, FIRST_SPREAD / 2), np.full(self.groups * self.q, GROUP_SPREAD)
-        noise = *noise, np.full(len(self.suspects), FIRST_SPREAD)
+        outlying = np.full(len(self.suspects), FIRST_SPREAD)
         tangents = np.full(len(self._tangents(self.values)), 0.5)
-        return np.asarray(np.concatenate([*[own] * self.q, *noise, tangents])[self.free])
+        return np.asarray(np.concatenate([*[own] * self.q, *noise, outlying, tangents])[self.free])
 
     def log_sd_and_lengths(self, v: Array) -> Array:
         """(log sd, log l_1, ..., log l_d) of each whitened outcome's bias, (q, 1 + d)."""

@@ -325,13 +325,8 @@ def regression(
     series = _Series(x, (values - centre) / unit, trend, span, seen, data.labels, most)
     found = _robust(series, np.ones(n)) if model is None else _with_model(series, model, everything)
     if fit is not None:
-        alone = _without_process(series)
-        found = found._replace(
-            suspects=(
-                *found.suspects,
-                *(one for one in alone if one.row not in {other.row for other in found.suspects}),
-            )
-        )
+        each = {one.row: one for one in (*_without_process(series), *found.suspects)}
+        found = found._replace(suspects=tuple(each.values()))
     hyper, relative = found.hyper, found.relative
     if (
         hyper.noise_var < LITTLE_NOISE * series.size(relative) ** 2
