@@ -25,7 +25,7 @@ from .regress import Linear, Regressed, by_chain, in_memory
 from .unknowns import Unknowns
 
 #: effective points for so many cells of y are WORTH / cells: many data leave little to choose between, and cost more
-WORTH, MOST_POINTS, LEAST_POINTS = 12_000.0, 1_000.0, 8.0
+WORTH, MOST_POINTS, LEAST_POINTS = 6_000.0, 1_000.0, 8.0
 #: with twice as many cells, these say roughly where the hyperparameters are, before more are asked; and at most so many
 FEW_CELLS, MOST_CELLS = (150, 400), 700
 #: unknowns of noise and bias that are integrated over; with more, the bias has the likeliest ones
