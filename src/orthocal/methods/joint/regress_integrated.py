@@ -32,11 +32,13 @@ FIRST_CELLS, MOST_CELLS = 150, 1_000
 ROUGH, WORTHLESS = 100.0, 8.0
 
 
-def integrated_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear) -> Regressed:
-    """Of all chains, one after the other."""
+def integrated_draws(
+    problem: Problem, plan: Plan, prior: GP, linear: Linear, fit: Array | None = None
+) -> Regressed:
+    """Of all chains, one after the other; ``fit`` (n, q) takes the place of the best fit."""
     unknowns, nodes = Unknowns.of(problem, prior), problem.rule.nodes
-    points = hyperparameter_points(problem, prior, linear, unknowns, nodes)
-    model = GaussianModel(problem, linear, prior, unknowns, nodes)
+    points = hyperparameter_points(problem, prior, linear, unknowns, nodes, fit)
+    model = GaussianModel(problem, linear, prior, unknowns, nodes, fit=fit)
     rounds = -(-plan.draws // len(points))
     each = [[rng.permutation(len(points)) for _ in range(rounds)] for rng in plan.rngs]
     chosen = np.reshape(each, (len(each), -1))[:, : plan.draws]
@@ -64,11 +66,20 @@ def integrated_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear) ->
     )
 
 
-def hyperparameter_points(problem: Problem, prior: GP, linear: Linear, unknowns: Unknowns, nodes: Array) -> Array:
+def hyperparameter_points(
+    problem: Problem,
+    prior: GP,
+    linear: Linear,
+    unknowns: Unknowns,
+    nodes: Array,
+    fit: Array | None = None,
+    pull: float | None = None,
+) -> Array:
     """What the data say about the hyperparameters, as vectors v (m, k), each as good as the others."""
 
     def log_density(most: int) -> Callable[[Array], Array]:
-        model = GaussianModel(problem, linear, prior, unknowns, nodes, _some_cells(problem.data.observed, most))
+        part = _some_cells(problem.data.observed, most)
+        model = GaussianModel(problem, linear, prior, unknowns, nodes, part, fit, pull)
 
         def of(free: Array) -> Array:
             vectors = unknowns.whole(free)
@@ -85,7 +96,7 @@ def hyperparameter_points(problem: Problem, prior: GP, linear: Linear, unknowns:
     found = weighted_points(log_density(MOST_CELLS), mean, root, enough)
     if len(mean) and found.effective < WORTHLESS:
         what = f"noise and bias have {len(mean)} unknowns, too many for these data: give "
-        raise InputError(what + NOISE_COV + ', or take hyperparameters="marginal-likelihood"')
+        raise InputError(what + NOISE_COV + ", sd and lengthscale")
     return unknowns.whole(found.alike(int(np.ceil(min(enough, found.effective)))))
 
 

@@ -7,13 +7,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...arrays import Array
 from ...kernels import Kernel, Laplace
-from ...kernels.base import require_kernel
+from ...kernels.base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, require_kernel
+from ...problem.noise.noise import NoiseSource
 from ...problem.preflight.cost import RunCost
 from ...problem.problem import Problem
 from ..base import CHAIN_COST, Draws, ListedMethod, Plan, listed
-from .marginal import DrawnBias, Marginal, sample
+from ..sampled_noise import noise_sampler
+from ..stored_draws import KeptDraw, finished
+from .gradients import Gradients
+from .marginal import Run
 
 
 @listed
@@ -51,10 +54,7 @@ class NoBias(ListedMethod):
         require_kernel(self.kernel)
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
-        noise, cells = problem.noise, problem.data.y.size
-        # errors that are correlated between rows are one Gaussian of all cells, as a bias that is integrated out is
-        evidence = None if noise.rows is None else noise.joint_precision.reshape(cells, cells)
-        return sample(problem, plan, lambda precision: Marginal(evidence, _none), None, self.kernel)
+        return Run(problem, plan, self.kernel, _NoiseAlone(problem, plan)).draws()
 
     def words(self) -> str:
         return (
@@ -66,5 +66,52 @@ class NoBias(ListedMethod):
         return {"kind": self.kind, "kernel": self.kernel.describe()}
 
 
-def _none(rngs: list[np.random.Generator], theta: Array, residual: Array) -> DrawnBias:
-    return DrawnBias(np.zeros_like(residual), {}, {})
+class _NoiseAlone:
+    """No bias: the precision of each chain's noise, where that is unknown, drawn given theta."""
+
+    drawn: Any
+    gradients: Gradients | None = None
+
+    def __init__(self, problem: Problem, plan: Plan) -> None:
+        noise, self._problem, chains = problem.noise, problem, len(plan.rngs)
+        y = problem.whiten(problem.complete_y)
+        self._sampler = noise_sampler(noise) if noise.source is NoiseSource.UNKNOWN else None
+        self.drawn = None if self._sampler is None else self._sampler.start(chains)
+        # errors that are correlated between rows are one Gaussian of all cells
+        shape = y.shape if noise.rows is None else (1, y.size)
+        if noise.rows is not None:
+            precision = noise.joint_precision.reshape(1, y.size, y.size)
+        else:
+            precision = noise.precision if noise.coupled else np.einsum("nii->ni", noise.precision)
+        self._model = ThetaModel(
+            problem.parameters,
+            lambda theta: problem.whiten(problem.simulator.batch(problem.data.x, theta)).reshape(-1, *shape),
+            lambda theta: problem.whitened_gradient(problem.data.x, theta).reshape(*shape, -1),
+            precision,
+        )
+        self._offset = np.broadcast_to(y.reshape(shape), (chains, *shape))
+
+    @property
+    def model(self) -> ThetaModel:
+        if self._sampler is None:
+            return self._model
+        mean = self._sampler.row_precision(self.drawn.mean(axis=0, keepdims=True))[0]
+        return self._model._replace(precision=np.broadcast_to(mean, (self._offset.shape[1], *mean.shape[1:])))
+
+    def target(self) -> Conditional:
+        rows = None if self._sampler is None else self._sampler.row_precision(self.drawn)
+        return Conditional(self._model, self._offset, rows)
+
+    def move(self, rngs: Rngs, state: ThetaState) -> None:
+        if self._sampler is not None:
+            errors = self._sampler.completed(rngs, self._offset - state.model, self.drawn)
+            self.drawn = self._sampler.draw(rngs, errors)
+
+    def kept(self, rngs: Rngs, state: ThetaState, info: StepInfo) -> KeptDraw:
+        model = state.model.reshape(len(rngs), *self._problem.data.y.shape)
+        stats = {"lp": info.log_density, "acceptance_rate": info.acceptance}
+        noise = None if self._sampler is None else self._sampler.fields(self.drawn)
+        return KeptDraw.of(state.theta, model, np.zeros_like(model), stats, None, noise)
+
+    def finished(self, kept: list[KeptDraw]) -> Draws:
+        return finished(self._problem, kept)
