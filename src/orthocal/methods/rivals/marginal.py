@@ -45,7 +45,7 @@ from .delayed import Delayed
 from .gradients import Gradients
 
 #: proposals of another point in each iteration
-PROPOSALS = 4
+PROPOSALS = 2
 #: beyond this many cells of y, the matrices do not fit; each point has its own
 MOST_CELLS, MOST_INTEGRATED = 6_000, 2_000
 #: numbers of the matrices of all points
@@ -65,13 +65,13 @@ class Law:
         self.precision[np.ix_(cells, cells)] = cho_solve((lower, True), np.eye(len(lower)))
         self._log_size = float(np.log(np.diag(lower)).sum())
 
-    def extra(self, theta: Array, left: Array) -> float:
-        """What comes to the log of the Gaussian with ``precision``, for theta (p,) and what it leaves of y, (n q,)."""
-        return 0.0
+    def log_gaussian(self, left: Array) -> float:
+        """log p(y | theta, v) up to a constant and ``extra``, for what theta leaves of y, (n q,)."""
+        return -self._log_size - 0.5 * float(left @ self.precision @ left)
 
-    def log_likelihood(self, theta: Array, left: Array) -> float:
-        """log p(y | theta, v) up to a constant."""
-        return self.extra(theta, left) - self._log_size - 0.5 * float(left @ self.precision @ left)
+    def extra(self, theta: Array, left: Array) -> float:
+        """What comes to it where theta (p,) is in more than f."""
+        return 0.0
 
     def drawn_bias(self, rng: np.random.Generator, theta: Array, left: Array) -> tuple[Array, dict[str, float]]:
         """b at data and nodes, (n + m, q), whitened, and statistics of it."""
@@ -238,13 +238,16 @@ class WithBias:
             self.drawn = np.array([self._moved(*one) for one in each])
 
     def _moved(self, rng: np.random.Generator, number: int, theta: Array, left: Array) -> int:
-        """The number of a chain's point after some proposals."""
-        proposals = [number, *rng.integers(len(self._points), size=PROPOSALS)]
-        fits = [self._law(one).log_likelihood(theta, left) - self._evidence[one] for one in proposals]
-        now = fits[0]
-        for other, then in zip(proposals[1:], fits[1:], strict=True):
-            if np.log1p(-rng.random()) < then - now:
-                number, now = other, then
+        """The number of a chain's point after some proposals.
+
+        What a Gaussian does not accept needs no ``extra``: first one decides, then the other (Christen and Fox 2005).
+        """
+        now = self._law(number).log_gaussian(left) - self._evidence[number]
+        rest = self._law(number).extra(theta, left)
+        for other in rng.integers(len(self._points), size=PROPOSALS):
+            then = (law := self._law(other)).log_gaussian(left) - self._evidence[other]
+            if np.log1p(-rng.random()) < then - now and np.log1p(-rng.random()) < law.extra(theta, left) - rest:
+                number, now, rest = other, then, law.extra(theta, left)
         return number
 
     def kept(self, rngs: Rngs, state: ThetaState, info: StepInfo) -> KeptDraw:
@@ -253,8 +256,8 @@ class WithBias:
         found = [law.drawn_bias(*one) for law, *one in zip(laws, rngs, state.theta, left, strict=True)]
         bias, vectors = np.stack([values for values, _ in found]), self._points[self.drawn]
         lp = problem.parameters.log_prior(state.theta) + [
-            law.log_likelihood(*one) + unknowns.log_prior(law.v)
-            for law, *one in zip(laws, state.theta, left, strict=True)
+            law.log_gaussian(own) + law.extra(one, own) + unknowns.log_prior(law.v)
+            for law, one, own in zip(laws, state.theta, left, strict=True)
         ]
         stats = {name: np.array([one[name] for _, one in found]) for name in found[0][1]}
         log_values = np.stack([unknowns.log_sd_and_lengths(v) for v in vectors])

@@ -26,6 +26,8 @@ from .marginal import Law, Run, WithBias
 
 #: with a larger share of draws at other stationary points there is no posterior to speak of
 MOST_MAXIMA = 0.9
+#: of a law, values at so many theta are remembered
+MOST_KNOWN = 20
 #: a smallest eigenvalue of the Hessian is sure where it is so many times its error from zero, and this more
 SURE, MARGIN = 4.0, 0.02
 
@@ -109,7 +111,7 @@ class OrthogonalLaw(Law):
 
         log p(A'b = 0 | y) - log p(A'b = 0) = log|B'B| / 2 - log|B'H^-1 B| / 2 - |(B'H^-1 B)^-1/2 B'm|^2 / 2.
 
-    ``precision`` has the square at theta_tilde in it: ``extra`` is what is left of it at another theta.
+    The Gaussian has that of theta_tilde in it; ``extra`` is what comes to it at another theta.
     """
 
     def __init__(self, constraint: _Constraint, model: GaussianModel, v: Array, cells: BoolArray) -> None:
@@ -125,8 +127,12 @@ class OrthogonalLaw(Law):
         self._expanded: tuple[Expansion, tuple[Array, Array, Array]] | None = None
         at_tilde = constraint.columns(constraint.problem.gradient_at_nodes)
         triangles, B = self._triangles(at_tilde)
-        self._square = np.linalg.solve(triangles[1].T, B.T @ self._gain)
-        self.precision += self._square.T @ self._square
+        self.square = np.linalg.solve(triangles[1].T, B.T @ self._gain)
+        self.precision += self.square.T @ self.square
+        self.size = _log_size(triangles)
+        self._log_size -= self.size
+        # asked for more than once for the thetas of the chains
+        self._known: dict[bytes, float] = {}
 
     def _triangles(self, A: Array) -> tuple[Array, Array]:
         """R with R'R = B'B and R'R = B'H^-1 B, (2, p, p), and B."""
@@ -134,13 +140,16 @@ class OrthogonalLaw(Law):
         return np.linalg.qr(np.stack([B, self._root @ B])).R, B
 
     def extra(self, theta: Array, left: Array) -> float:
-        triangles, B = self._triangles(self._constraint.columns(self._constraint.gradients.at(theta)))
-        # E(A'b | y) in units of its spread
-        scaled = np.linalg.solve(triangles[1].T, B.T @ (self._gain @ left))
-        with np.errstate(divide="ignore"):
-            sizes = np.log(np.abs(np.einsum("ipp->ip", triangles))).sum(axis=1)
-        before = self._square @ left
-        return float(sizes[0] - sizes[1] - 0.5 * scaled @ scaled + 0.5 * before @ before)
+        key = theta.tobytes()
+        if key not in self._known:
+            triangles, B = self._triangles(self._constraint.columns(self._constraint.gradients.at(theta)))
+            # E(A'b | y) in units of its spread
+            scaled, before = np.linalg.solve(triangles[1].T, B.T @ (self._gain @ left)), self.square @ left
+            if len(self._known) > MOST_KNOWN:
+                self._known.clear()
+            own = _log_size(triangles) - self.size - 0.5 * (scaled @ scaled - before @ before)
+            self._known[key] = float(own)
+        return self._known[key]
 
     def expanded(self, nodes: Expansion) -> tuple[Array, Array, Array]:
         """B'B, B'H^-1 B and B'm, as matrices of what is left of y, for gradients that are the expansion's basis."""
@@ -149,11 +158,6 @@ class OrthogonalLaw(Law):
             after = self._root @ B
             self._expanded = nodes, (B.T @ B, after.T @ after, B.T @ self._gain)
         return self._expanded[1]
-
-    @property
-    def square(self) -> Array:
-        """C with |C left|^2 the square at theta_tilde, (p, n q)."""
-        return self._square
 
     def drawn_bias(self, rng: np.random.Generator, theta: Array, left: Array) -> tuple[Array, dict[str, float]]:
         """b given y and A'b = 0: a free draw, less its regression on A'b."""
@@ -165,6 +169,13 @@ class OrthogonalLaw(Law):
         white -= self._root.T @ (spread @ np.linalg.solve(triangle.T, B.T @ white))
         values = self._model.values(self._given, white)
         return values, constraint.statistics(theta, A, values[-len(constraint.problem.rule.nodes) :])
+
+
+def _log_size(triangles: Array) -> float:
+    """(log|B'B| - log|B'H^-1 B|) / 2."""
+    with np.errstate(divide="ignore"):
+        sizes = np.log(np.abs(np.einsum("ipp->ip", triangles))).sum(axis=1)
+    return float(sizes[0] - sizes[1])
 
 
 class _Extra:
