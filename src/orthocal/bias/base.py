@@ -312,10 +312,14 @@ class ListedPrior:
         return iter(())
 
 
+#: from a sampler's settings, the data points, the nodes and the noise variances
+Restore = Callable[[dict[str, Any], Array, Array, Array], BiasSampler]
+
+
 class StoredSampler(NamedTuple):
     """What a file's sampler needs: how it is made again, and what its findings mean."""
 
-    restore: Callable[[dict[str, Any], Array, Array, Array], BiasSampler]
+    restore: Restore
     remarks: Callable[[dict[str, Any]], Iterator[Finding]]
 
 
