@@ -96,9 +96,7 @@ def stored_sampler(settings: dict[str, Any]) -> StoredSampler:
     return own if "labels" not in settings else StoredSampler(partial(_restored, own), own.remarks)
 
 
-def _sized(
-    restore: Restore, settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array
-) -> BiasSampler:
+def _sized(restore: Restore, settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BiasSampler:
     """The sampler of a bias whose size was drawn."""
     return sized(restore(settings, x, nodes, noise_var), noise_var)
 

@@ -96,7 +96,12 @@ class SoftBARTSampler(CompiledSampler):
         return 5 * int(self._points.shape[1]) * self.prior.trees
 
     def update(
-        self, rng: np.random.Generator, state: SoftForestState, response: Array, starting: bool, noise_scale: float | Array
+        self,
+        rng: np.random.Generator,
+        state: SoftForestState,
+        response: Array,
+        starting: bool,
+        noise_scale: float | Array,
     ) -> None:
         prior, chain = self.prior, SoftForestState(*state)
         # from stumps, sampled shares settle on any input before the trees have found those that matter, and stay
