@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from ..arrays import Array
 from ..regression.settings import BARTSettings
 from .base import BiasSampler, ListedPrior, Setting, listed
 from .tree_size import restored_offset, with_offset
+
+if TYPE_CHECKING:
+    from ..regression.bart import BARTSampler
 
 
 @listed
@@ -72,16 +75,22 @@ class BART(BARTSettings, ListedPrior):
         return [spread_cut_points(column, self.cuts, self.grid) for column in setting.x.T]
 
     def prepare(self, setting: Setting) -> BiasSampler:
+        # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
+        residual = setting.every.residual
+        own = self._sampler(setting, max(float(np.ptp(residual)), 1.0) / 4)
+        return with_offset(own, residual, setting.noise_var)
+
+    def prepare_unit(self, setting: Setting) -> BiasSampler:
+        return self._sampler(setting, 1.0)
+
+    def _sampler(self, setting: Setting, spread: float) -> BARTSampler:
+        """With functions whose sd is ``spread`` for k = 2."""
         # compiled, and loaded by those who use it
         from ..regression.bart import BARTSampler
 
-        # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
-        residual = setting.every.residual
-        spread = max(float(np.ptp(residual)), 1.0)
-        leaf_sd = spread / (2 * self.k * np.sqrt(self.trees))
-        own = BARTSampler(
+        return BARTSampler(
             self,
-            leaf_sd,
+            2 * spread / (self.k * np.sqrt(self.trees)),
             self.cut_points(setting),
             setting.x,
             setting.nodes,
@@ -90,7 +99,6 @@ class BART(BARTSettings, ListedPrior):
             setting.counts,
             setting.shares,
         )
-        return with_offset(own, residual, setting.noise_var)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.name, **super().describe()}

@@ -262,6 +262,32 @@ def trace_of(sampler: BiasSampler) -> list[Any] | None:
     return trace
 
 
+class InNoiseUnits:
+    """b = s b_own, s the noise sd, for a sampler whose noise variances are fixed."""
+
+    takes_noise_scale = False
+
+    def __init__(self, own: BiasSampler) -> None:
+        self.own = own
+
+    def draw(self, rngs: list[np.random.Generator], state: Any, residual: Array, noise_sd: Array) -> tuple[Any, Array]:
+        own, values = self.own.draw(rngs, None if state is None else state[1], residual / noise_sd[:, None])
+        return (noise_sd, own), values * noise_sd[:, None]
+
+    def record(self, state: Any) -> dict[str, Array]:
+        return {**self.own.record(state[1]), "noise_sd": state[0][:, None]}
+
+    def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
+        own = {name: values for name, values in records.items() if name != "noise_sd"}
+        return np.asarray(records["noise_sd"] * self.own.predict(rng, own, x_new))
+
+    def findings(self) -> dict[str, Any]:
+        return self.own.findings()
+
+    def settings(self) -> dict[str, Any]:
+        return self.own.settings()
+
+
 class ListedPrior:
     """A prior that methods and files know by its name; what it states, it states in its own file.
 
@@ -312,10 +338,14 @@ class ListedPrior:
         return iter(())
 
 
+#: from a sampler's settings, the data points, the nodes and the noise variances
+Restore = Callable[[dict[str, Any], Array, Array, Array], BiasSampler]
+
+
 class StoredSampler(NamedTuple):
     """What a file's sampler needs: how it is made again, and what its findings mean."""
 
-    restore: Callable[[dict[str, Any], Array, Array, Array], BiasSampler]
+    restore: Restore
     remarks: Callable[[dict[str, Any]], Iterator[Finding]]
 
 

@@ -69,13 +69,17 @@ class BMARS(BMARSSettings, ListedPrior):
         return BMARSSampler.restore(settings, x, nodes, noise_var)
 
     def prepare(self, setting: Setting) -> BMARSSampler:
+        # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
+        residual = setting.every.residual
+        return self._sampler(setting, max(float(np.ptp(residual)), 1.0), max(float(np.abs(residual).max()), 1.0))
+
+    def prepare_unit(self, setting: Setting) -> BMARSSampler:
+        return self._sampler(setting, 1.0, 1.0)
+
+    def _sampler(self, setting: Setting, spread: float, offset: float) -> BMARSSampler:
         # compiled, and loaded by those who use it
         from ..regression.bmars import BMARSSampler
 
-        # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
-        residual = setting.every.residual
-        spread = max(float(np.ptp(residual)), 1.0)
-        offset = max(float(np.abs(residual).max()), 1.0)
         return BMARSSampler(
             self, spread, offset, setting.x, setting.nodes, setting.noise_var, setting.unit, setting.counts
         )

@@ -157,6 +157,9 @@ class BNN(ListedPrior):
         offset = max(float(np.abs(residual).max()), spread)
         return BNNSampler(self, spread, offset, setting.x, setting.nodes, setting.noise_var, setting.unit)
 
+    def prepare_unit(self, setting: Setting) -> BNNSampler:
+        return BNNSampler(self, 1.0, 1.0, setting.x, setting.nodes, setting.noise_var, setting.unit)
+
     def describe(self) -> dict[str, Any]:
         choices = {name: int(value) for name, value in asdict(self).items() if name != "weight_sd"}
         return {"kind": self.name, **choices, "weight_sd": float(self.weight_sd)}
@@ -215,7 +218,7 @@ class BNNSampler(ChainwiseSampler):
         noise_scale: Array | None = None,
     ) -> tuple[Network, Array]:
         if noise_scale is not None:
-            return self._noisier(np.sqrt(noise_scale)[:, None]).draw(rngs, state, residual)
+            return self._noisier(np.sqrt(noise_scale).reshape(len(rngs), -1)).draw(rngs, state, residual)
         # in units of the noise the density is that of a ridge regression with penalty 1
         response = residual / self._noise_sd
         if state is None:
@@ -228,6 +231,13 @@ class BNNSampler(ChainwiseSampler):
         self.trace.append((density, acceptance, step))
         network = Network(hidden, self._output(rngs, hidden, response), step)
         return network, self._values(self.record(network)["weights"], self._inputs)
+
+    def coefficients(self, state: Network) -> tuple[Array, Array]:
+        """See ``bias/sized.py``."""
+        return np.sum(state.output**2, axis=1), np.full(len(state.output), state.output.shape[1])
+
+    def rescaled(self, state: Network, factor: Array) -> Network:
+        return state._replace(output=state.output * factor[:, None])
 
     def record(self, state: Network) -> dict[str, Array]:
         """All weights, (c, q + hidden + 1): the hidden layers', the output's, the intercept."""

@@ -14,14 +14,20 @@ import numpy as np
 from ..arrays import Array
 from ..errors import FileError
 from ..problem.data.labels import NO_LABELS, LabelColumns
-from .base import SAMPLERS, BiasPrior, BiasSampler, Setting, StoredSampler, scales_noise, trace_of
+from .base import SAMPLERS, BiasPrior, BiasSampler, Restore, Setting, StoredSampler, scales_noise, trace_of
+from .sized import sized
 
 
-def prepared(prior: BiasPrior, setting: Setting) -> BiasSampler:
-    """The prior's sampler; it sees a column for each label, unless the prior says that it ``knows_labels``."""
-    if not setting.labels or getattr(prior, "knows_labels", False):
-        return prior.prepare(setting)
-    return OneHotSampler(prior.prepare(widened(setting)), setting.labels)
+def prepared(prior: BiasPrior, setting: Setting, size_drawn: bool = False) -> BiasSampler:
+    """The prior's sampler; it sees a column for each label, unless the prior says that it ``knows_labels``.
+
+    The size of the bias is drawn with it if ``size_drawn``, of priors that have a sampler for functions of size one.
+    """
+    one_hot = bool(setting.labels) and not getattr(prior, "knows_labels", False)
+    seen = widened(setting) if one_hot else setting
+    unit = getattr(prior, "prepare_unit", None) if size_drawn else None
+    own = prior.prepare(seen) if unit is None else sized(unit(seen), setting.noise_var)
+    return OneHotSampler(own, setting.labels) if one_hot else own
 
 
 def widened(setting: Setting) -> Setting:
@@ -59,10 +65,9 @@ class OneHotSampler:
         rngs: list[np.random.Generator],
         state: Any,
         residual: Array,
-        noise_scale: Array | None = None,
+        **scales: Array,
     ) -> tuple[Any, Array]:
-        given = {} if noise_scale is None else {"noise_scale": noise_scale}
-        return self.own.draw(rngs, state, residual, **given)
+        return self.own.draw(rngs, state, residual, **scales)
 
     def record(self, state: Any) -> dict[str, Array]:
         return self.own.record(state)
@@ -86,7 +91,14 @@ def stored_sampler(settings: dict[str, Any]) -> StoredSampler:
             "it with the simulator, oc.load(path, simulator=f, bias=MyPrior())"
         )
     own = SAMPLERS[kind]
+    if settings.get("sized"):
+        own = own._replace(restore=partial(_sized, own.restore))
     return own if "labels" not in settings else StoredSampler(partial(_restored, own), own.remarks)
+
+
+def _sized(restore: Restore, settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BiasSampler:
+    """The sampler of a bias whose size was drawn."""
+    return sized(restore(settings, x, nodes, noise_var), noise_var)
 
 
 def _restored(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from ..arrays import Array
 from ..regression.settings import SoftBARTSettings
 from .base import BiasSampler, ListedPrior, Setting, listed
 from .tree_size import restored_offset, with_offset
+
+if TYPE_CHECKING:
+    from ..regression.softbart import SoftBARTSampler
 
 
 @listed
@@ -71,20 +74,26 @@ class SoftBART(SoftBARTSettings, ListedPrior):
         return setting.x.min(axis=0), np.ptp(setting.x, axis=0)
 
     def prepare(self, setting: Setting) -> BiasSampler:
+        # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
+        residual = setting.every.residual
+        own = self._sampler(setting, max(float(np.ptp(residual)), 1.0) / 4)
+        return with_offset(own, residual, setting.noise_var)
+
+    def prepare_unit(self, setting: Setting) -> BiasSampler:
+        return self._sampler(setting, 1.0)
+
+    def _sampler(self, setting: Setting, spread: float) -> SoftBARTSampler:
+        """With functions whose sd is ``spread`` for k = 2, but that gates make them smoother."""
         # compiled, and loaded by those who use it
         from ..regression.softbart import SoftBARTSampler
 
-        # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
-        residual = setting.every.residual
-        spread = max(float(np.ptp(residual)), 1.0)
-        leaf_sd = spread / (2 * self.k * np.sqrt(self.trees))
+        leaf_sd = 2 * spread / (self.k * np.sqrt(self.trees))
         low, width = self.range_of_cuts(setting)
         # the data say nothing about an input that is constant: the function must not depend on it
         scale = np.where(width > 0, 1 / np.where(width > 0, width, 1.0), 0.0)
-        own = SoftBARTSampler(
+        return SoftBARTSampler(
             self, leaf_sd, low, scale, setting.x, setting.nodes, setting.noise_var, setting.unit, setting.shares
         )
-        return with_offset(own, residual, setting.noise_var)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.name, **super().describe()}

@@ -72,10 +72,13 @@ def _refused(what: str) -> str:
     )
 
 
-def fitted_bias(prior: BiasPrior, problem: Problem, nodes: Array, process: bool = False) -> OutcomesBias:
+def fitted_bias(
+    prior: BiasPrior, problem: Problem, nodes: Array, process: bool = False, size_drawn: bool = False
+) -> OutcomesBias:
     """Samplers of the bias at data and nodes, or of the real ``process``, to which no parameter has been fitted."""
     prior = prior if process else prior_for(problem, prior)
-    return OutcomesBias(prior, residuals_of(problem, process), nodes, problem.span, unmerged_of(problem, process))
+    unmerged = unmerged_of(problem, process)
+    return OutcomesBias(prior, residuals_of(problem, process), nodes, problem.span, unmerged, size_drawn)
 
 
 def with_integrals(prior: BiasPrior, problem: Problem, bias: OutcomesBias) -> tuple[OutcomesBias, Integrals | None]:
@@ -84,7 +87,9 @@ def with_integrals(prior: BiasPrior, problem: Problem, bias: OutcomesBias) -> tu
     A Gaussian process is smooth enough for the problem's nodes, or chooses others for itself.
     """
     integrals = None if bias.gaussian else fine_integrals(problem, bias.samplers)
-    return (bias, None) if integrals is None else (fitted_bias(prior, problem, integrals.nodes), integrals)
+    if integrals is None:
+        return bias, None
+    return fitted_bias(prior, problem, integrals.nodes, size_drawn=bias.size_drawn), integrals
 
 
 def unmerged_of(problem: Problem, process: bool = False) -> Unmerged | None:

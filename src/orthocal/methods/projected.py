@@ -25,8 +25,9 @@ from ..problem.problem import Problem
 from ..projection import Projection, ProjectionKind, finite_projection, functional_projection
 from .base import CHAIN_COST, CLOSEST, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from .bias_samplers import fitted_bias, with_integrals
+from .chain_noise import ChainNoise, NoiseState
 from .fine_nodes import Integrals
-from .sampled_noise import LatentNoise, NoiseSampler
+from .sampled_noise import LatentNoise
 from .stored_draws import BiasCovariance, KeptDraw, bias_covariance, finished
 
 # Does the theta step forget where it started? The diagnostic of an inexact theta step.
@@ -195,7 +196,7 @@ class _Kept(NamedTuple):
 class _ProjectedRun(Stepper[_Kept]):
     """One run of the sampler, all chains at a time."""
 
-    changing = ("_bias_state", "_noise_precision", "_correlated", "_tuning", "_state", "_centre", "_bias.traces")
+    changing = ("_bias_state", "_noise_state", "_correlated", "_tuning", "_state", "_centre", "_bias.traces")
 
     def __init__(
         self,
@@ -218,8 +219,8 @@ class _ProjectedRun(Stepper[_Kept]):
         self._correlated = None if self._latent is None else self._latent.start(len(plan.rngs))
         self._tilde = problem.whiten(problem.fit)
         self._bias_state: OutcomesState | None = None
-        self._noise = NoiseSampler(noise) if noise.source is NoiseSource.UNKNOWN else None
-        self._noise_precision = None if self._noise is None else self._noise.start(len(plan.rngs))
+        self._noise = ChainNoise(problem) if noise.source is NoiseSource.UNKNOWN else None
+        self._noise_state: NoiseState | None = None if self._noise is None else self._noise.start(len(plan.rngs))
         tilde = problem.theta_tilde
         self._tuning = method.kernel.tune(self._model, tilde)
         self._state = self._model.state(dispersed_starts(self._model, tilde, plan.rngs))
@@ -260,8 +261,9 @@ class _ProjectedRun(Stepper[_Kept]):
             "orthogonality_error": projected.error,
         }
         others = {"coefficient": projected.coefficient}
-        if self._noise is not None and self._noise_precision is not None:
-            others["noise_cov"] = self._noise.covariance(self._noise_precision)
+        if self._noise_state is not None:
+            back = self._problem.noise.unwhitener
+            others["noise_cov"] = back @ self._noise_state.cov @ back.T
         assert self._bias_state is not None
         records = self._bias.records(self._bias_state)
         draw = KeptDraw.of(state.theta, self._at_rows(state), projected.bias, stats, records, others)
@@ -285,17 +287,20 @@ class _ProjectedRun(Stepper[_Kept]):
         model = at_rows if self._method.feedback else np.broadcast_to(self._tilde, at_rows.shape)
         residual: Array = self._y - model
         rngs = self._plan.rngs
-        if self._noise is None or self._noise_precision is None:
+        if self._noise is None or self._noise_state is None:
             left = residual if self._correlated is None else residual - self._correlated
             self._bias_state, bias = self._bias.draw(rngs, self._bias_state, left)
             if self._latent is not None:
                 self._correlated = self._latent.draw(rngs, residual - self._bias_state.bias)
             return bias
         before = 0.0 if self._bias_state is None else self._bias_state.bias
-        residual = before + self._noise.completed(rngs, residual - before, self._noise_precision)
-        self._bias_state, bias = self._bias.draw(rngs, self._bias_state, residual, self._noise_precision)
-        self._noise_precision = self._noise.draw(rngs, residual - self._bias_state.bias)
-        return bias
+        residual = before + self._noise.completed(rngs, residual - before, self._noise_state)
+        rows = self._noise.of_rows(self._noise_state)
+        self._bias_state, bias = self._bias.draw(rngs, self._bias_state, residual, rows)
+        self._noise_state, self._bias_state = self._noise.drawn(
+            rngs, self._noise_state, self._bias, self._bias_state, residual
+        )
+        return bias if not self._bias.in_noise_units else bias * (self._noise_state.sd / rows.sd)[:, None]
 
     def _at_rows(self, state: ThetaState) -> Array:
         """The simulator at the data, (c, n, q)."""
@@ -311,6 +316,6 @@ class _ProjectedRun(Stepper[_Kept]):
 
     def _conditional(self, bias: Array) -> Conditional:
         """Pi(theta | b*, y)."""
-        if self._noise is None or self._noise_precision is None:
+        if self._noise is None or self._noise_state is None:
             return Conditional(self._model, (self._y - bias).reshape(-1, *self._row))
-        return Conditional(self._model, self._y - bias, self._noise.row_precision(self._noise_precision))
+        return Conditional(self._model, self._y - bias, self._noise.of_observed(self._noise_state))

@@ -140,7 +140,7 @@ class Joint(ListedMethod):
         few = problem.data.q * (3 + 2 * problem.data.d + problem.data.q) // 2 <= MOST_UNKNOWNS
         if isinstance(self.bias, GP) and (self.bias.sampled or (few and not known)):
             return integrated_draws(problem, plan, self.bias, linear)
-        bias = fitted_bias(self.bias, problem, problem.rule.nodes)
+        bias = fitted_bias(self.bias, problem, problem.rule.nodes, size_drawn=True)
         if known and bias.gaussian and JointGP.possible(bias.processes):
             return gaussian_draws(problem, plan, bias, linear)
         bias, integrals = with_integrals(self.bias, problem, bias)
