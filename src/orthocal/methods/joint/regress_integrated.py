@@ -32,9 +32,7 @@ FIRST_CELLS, MOST_CELLS = 150, 1_000
 ROUGH, WORTHLESS = 100.0, 8.0
 
 
-def integrated_draws(
-    problem: Problem, plan: Plan, prior: GP, linear: Linear, fit: Array | None = None
-) -> Regressed:
+def integrated_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear, fit: Array | None = None) -> Regressed:
     """Of all chains, one after the other; ``fit`` (n, q) takes the place of the best fit."""
     unknowns, nodes = Unknowns.of(problem, prior), problem.rule.nodes
     points = hyperparameter_points(problem, prior, linear, unknowns, nodes, fit)

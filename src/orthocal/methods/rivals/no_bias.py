@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...arrays import Array
 from ...kernels import Kernel, Laplace
 from ...kernels.base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, require_kernel
 from ...problem.noise.noise import NoiseSource
 from ...problem.preflight.cost import RunCost
 from ...problem.problem import Problem
 from ..base import CHAIN_COST, Draws, ListedMethod, Plan, listed
+from ..chain_noise import ChainNoise
 from ..sampled_noise import noise_sampler
 from ..stored_draws import KeptDraw, finished
 from .gradients import Gradients
@@ -25,7 +27,7 @@ class NoBias(ListedMethod):
     """theta | y with y - f(theta) ~ N(0, noise).
 
     Where the simulator is wrong, the answer is confidently wrong: it depends on where the data happen to lie, and the
-    interval knows of the noise only. With ``noise_cov="sample"`` the noise grows to what the simulator leaves. The best
+    interval knows of the noise only. Where the noise is unknown, it grows to what the simulator leaves. The best
     fit is ``problem.theta_tilde``.
 
     Parameters
@@ -67,7 +69,7 @@ class NoBias(ListedMethod):
 
 
 class _NoiseAlone:
-    """No bias: the precision of each chain's noise, where that is unknown, drawn given theta."""
+    """No bias: the noise, where it is unknown, drawn given theta, so that theta is a Student t if f is linear."""
 
     drawn: Any
     gradients: Gradients | None = None
@@ -75,8 +77,9 @@ class _NoiseAlone:
     def __init__(self, problem: Problem, plan: Plan) -> None:
         noise, self._problem, chains = problem.noise, problem, len(plan.rngs)
         y = problem.whiten(problem.complete_y)
-        self._sampler = noise_sampler(noise) if noise.source is NoiseSource.UNKNOWN else None
-        self.drawn = None if self._sampler is None else self._sampler.start(chains)
+        self._noise = ChainNoise(problem) if noise.source is NoiseSource.UNKNOWN else None
+        self.drawn = None if self._noise is None else self._noise.start(chains)
+        self._no_sizes = np.zeros((chains, 0, y.shape[1]))
         # errors that are correlated between rows are one Gaussian of all cells
         shape = y.shape if noise.rows is None else (1, y.size)
         if noise.rows is not None:
@@ -93,24 +96,26 @@ class _NoiseAlone:
 
     @property
     def model(self) -> ThetaModel:
-        if self._sampler is None:
+        if self._noise is None:
             return self._model
-        mean = self._sampler.row_precision(self.drawn.mean(axis=0, keepdims=True))[0]
-        return self._model._replace(precision=np.broadcast_to(mean, (self._offset.shape[1], *mean.shape[1:])))
+        rows = self._noise.of_observed(self.drawn).mean(axis=0)
+        return self._model._replace(precision=np.broadcast_to(rows, (self._offset.shape[1], *rows.shape[1:])))
 
     def target(self) -> Conditional:
-        rows = None if self._sampler is None else self._sampler.row_precision(self.drawn)
+        rows = None if self._noise is None else self._noise.of_observed(self.drawn)
         return Conditional(self._model, self._offset, rows)
 
     def move(self, rngs: Rngs, state: ThetaState) -> None:
-        if self._sampler is not None:
-            errors = self._sampler.completed(rngs, self._offset - state.model, self.drawn)
-            self.drawn = self._sampler.draw(rngs, errors)
+        if self._noise is not None:
+            errors = self._noise.completed(rngs, self._offset - state.model, self.drawn)
+            self.drawn = self._noise.draw(rngs, self.drawn, errors, self._no_sizes)
 
     def kept(self, rngs: Rngs, state: ThetaState, info: StepInfo) -> KeptDraw:
-        model = state.model.reshape(len(rngs), *self._problem.data.y.shape)
+        model, noise = state.model.reshape(len(rngs), *self._problem.data.y.shape), dict[str, Array]()
         stats = {"lp": info.log_density, "acceptance_rate": info.acceptance}
-        noise = None if self._sampler is None else self._sampler.fields(self.drawn)
+        if self._noise is not None:
+            own = noise_sampler(self._problem.noise)
+            noise = own.fields(own.precision(self._noise.covariance(self.drawn)))
         return KeptDraw.of(state.theta, model, np.zeros_like(model), stats, None, noise)
 
     def finished(self, kept: list[KeptDraw]) -> Draws:
