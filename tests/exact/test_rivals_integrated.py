@@ -94,7 +94,7 @@ def mixture(name, x, y, noise_var=None):
 
 
 def worst(posterior, law):
-    """How far the levels of theta, size, length-scale and noise at quantiles of the draws are from where they belong."""
+    """How far the levels of all that is drawn, at quantiles of the draws, are from where they belong."""
     weight, mean, scale, freedom, ratio, length, var = law
     drawn = posterior.data["sample_stats"]
     theta = np.quantile(posterior.theta.reshape(-1, 2), LEVELS, axis=0)

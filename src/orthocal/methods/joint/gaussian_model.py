@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from ...arrays import Array, BoolArray, IntArray, unique_rows
 from ...bias import GP
@@ -39,12 +39,12 @@ class GaussianDraws(NamedTuple):
 
 
 class GaussianLaw(NamedTuple):
-    """Given hyperparameters: roots of b's covariances, b less its projection at the cells from white noise, (c, w), a
-    root of the noise's covariance and one of C, (c, c)."""
+    """Given hyperparameters, with b = L w and w ~ N(0, I): L of each outcome; what takes the residual at the cells to
+    E(w | y), (w, c); R with R'R = Cov(w | y), (w, w); and a root of C, (c, c)."""
 
     roots: list[Array]
-    design: Array
-    noise_root: Array
+    gain: Array
+    spread: Array
     lower: Array
 
 
@@ -96,7 +96,6 @@ class GaussianModel:
         self._precision = linear.precision * np.outer(linear.unit, linear.unit)
         information = np.sum(self._gradient**2, axis=0)
         self._flat = bool((np.diag(self._precision) < WEAK_PRIOR * information).all())
-        self._prior_root = linear.prior_root() * linear.unit
         # lambda(b) from b at the distinct points, (q, p, u)
         coefficients = (linear.coefficients / linear.unit[:, None]).reshape(len(linear.unit), len(nodes), data.q)
         taken = np.zeros((len(self._points), data.q, len(linear.unit)))
@@ -172,34 +171,30 @@ class GaussianModel:
             for k, root in enumerate(roots)
         ]
         design, noise = np.hstack(columns), self._noise(v)
-        return GaussianLaw(roots, design, cholesky(noise, lower=True), cholesky(design @ design.T + noise, lower=True))
+        lower = cholesky(design @ design.T + noise, lower=True)
+        white = solve_triangular(cholesky(noise, lower=True), design, lower=True)
+        precision = cholesky(white.T @ white + np.eye(white.shape[1]), lower=True)
+        spread = solve_triangular(precision, np.eye(len(precision)), lower=True)
+        return GaussianLaw(roots, cho_solve((lower, True), design).T, spread, lower)
 
     def draw(self, rngs: list[np.random.Generator], counts: IntArray, v: Array) -> GaussianDraws:
-        """Exact independent draws given y and v, ``counts`` of them by each generator.
-
-        b = L w, e and t are drawn from their priors; then u = M^-1 (G'C^-1 (z - b - e) + V^-1 t), and what that leaves
-        of z moves w.
-        """
+        """Exact independent draws given y and v, ``counts`` of them by each generator: u, then w given u."""
 
         def normal(width: int) -> Array:
             each = zip(rngs, counts, strict=True)
             return np.concatenate([rng.standard_normal((count, width)) for rng, count in each])
 
         law = self.law(v)
-        white = normal(law.design.shape[1])
-        gap = self._z - white @ law.design.T - normal(len(self._z)) @ law.noise_root.T
-        pulled = self._pull + normal(len(self._unit)) @ self._prior_root
         weighted = cho_solve((law.lower, True), self._gradient).T
-        information = weighted @ self._gradient + self._precision
-        u = np.linalg.solve(information, (gap @ weighted.T + pulled).T).T
-        white += cho_solve((law.lower, True), (gap - u @ self._gradient.T).T).T @ law.design
+        values, vectors = np.linalg.eigh(weighted @ self._gradient + self._precision)
+        root = vectors / np.sqrt(np.maximum(values, np.finfo(float).tiny))
+        u = ((weighted @ self._z + self._pull) @ root + normal(len(values))) @ root.T
+        white = (self._z - u @ self._gradient.T) @ law.gain.T + normal(len(law.gain)) @ law.spread
         return self._at_points(u, white, law.roots)
 
     def drawn_white(self, rng: np.random.Generator, law: GaussianLaw, left: Array) -> Array:
-        """w of b = L w, (w,), given what theta leaves at the cells, where nothing is taken from b."""
-        white = rng.standard_normal(law.design.shape[1])
-        gap = left - law.design @ white - law.noise_root @ rng.standard_normal(len(left))
-        return np.asarray(white + cho_solve((law.lower, True), gap) @ law.design)
+        """w, (w,), given what theta leaves at the cells, where nothing is taken from b."""
+        return np.asarray(law.gain @ left + rng.standard_normal(len(law.gain)) @ law.spread)
 
     def values(self, law: GaussianLaw, white: Array) -> Array:
         """b = L w at data and nodes, (n + m, q)."""

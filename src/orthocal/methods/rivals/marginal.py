@@ -63,11 +63,11 @@ class Law:
         lower = self._given.lower
         self.precision = np.zeros((len(cells), len(cells)))
         self.precision[np.ix_(cells, cells)] = cho_solve((lower, True), np.eye(len(lower)))
-        self._log_size = float(np.log(np.diag(lower)).sum())
+        self.log_size = float(np.log(np.diag(lower)).sum())
 
     def log_gaussian(self, left: Array) -> float:
         """log p(y | theta, v) up to a constant and ``extra``, for what theta leaves of y, (n q,)."""
-        return -self._log_size - 0.5 * float(left @ self.precision @ left)
+        return -self.log_size - 0.5 * float(left @ self.precision @ left)
 
     def extra(self, theta: Array, left: Array) -> float:
         """What comes to it where theta (p,) is in more than f."""
@@ -254,7 +254,7 @@ class WithBias:
         found = [law.drawn_bias(*one) for law, *one in zip(laws, rngs, state.theta, left, strict=True)]
         bias, vectors = np.stack([values for values, _ in found]), self._points[self.drawn]
         lp = problem.parameters.log_prior(state.theta) + [
-            law.log_gaussian(own) + law.extra(one, own) + unknowns.log_prior(law.v)
+            law.log_gaussian(own) + self._size + law.extra(one, own) + unknowns.log_prior(law.v)
             for law, one, own in zip(laws, state.theta, left, strict=True)
         ]
         stats = {name: np.array([one[name] for _, one in found]) for name in found[0][1]}

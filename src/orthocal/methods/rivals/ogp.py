@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from ...advice import JOINT
 from ...arrays import Array, BoolArray
@@ -117,27 +116,23 @@ class OrthogonalLaw(Law):
     def __init__(self, constraint: _Constraint, model: GaussianModel, v: Array, cells: BoolArray) -> None:
         super().__init__(model, v, cells)
         self._constraint, given = constraint, self._given
-        self._at_nodes = model.node_roots(given).reshape(-1, given.design.shape[-1])
-        # m of what is left of y, and a root of H^-1
-        self._gain = np.zeros((given.design.shape[-1], len(cells)))
-        self._gain[:, cells] = cho_solve((given.lower, True), given.design).T
-        white = solve_triangular(given.noise_root, given.design, lower=True)
-        lower = cholesky(white.T @ white + np.eye(white.shape[1]), lower=True)
-        self._root = solve_triangular(lower, np.eye(len(lower)), lower=True)
+        self._at_nodes = model.node_roots(given).reshape(-1, len(given.gain))
+        self._gain = np.zeros((len(given.gain), len(cells)))
+        self._gain[:, cells] = given.gain
         self._expanded: tuple[Expansion, tuple[Array, Array, Array]] | None = None
         at_tilde = constraint.columns(constraint.problem.gradient_at_nodes)
         triangles, B = self._triangles(at_tilde)
         self.square = np.linalg.solve(triangles[1].T, B.T @ self._gain)
         self.precision += self.square.T @ self.square
         self.size = _log_size(triangles)
-        self._log_size -= self.size
+        self.log_size -= self.size
         # asked for more than once for the thetas of the chains
         self._known: dict[bytes, float] = {}
 
     def _triangles(self, A: Array) -> tuple[Array, Array]:
         """R with R'R = B'B and R'R = B'H^-1 B, (2, p, p), and B."""
         B = self._at_nodes.T @ A
-        return np.linalg.qr(np.stack([B, self._root @ B])).R, B
+        return np.linalg.qr(np.stack([B, self._given.spread @ B])).R, B
 
     def extra(self, theta: Array, left: Array) -> float:
         key = theta.tobytes()
@@ -155,7 +150,7 @@ class OrthogonalLaw(Law):
         """B'B, B'H^-1 B and B'm, as matrices of what is left of y, for gradients that are the expansion's basis."""
         if self._expanded is None or self._expanded[0] is not nodes:
             B = self._at_nodes.T @ self._constraint.weighed(nodes.basis)
-            after = self._root @ B
+            after = self._given.spread @ B
             self._expanded = nodes, (B.T @ B, after.T @ after, B.T @ self._gain)
         return self._expanded[1]
 
@@ -165,8 +160,8 @@ class OrthogonalLaw(Law):
         white = self._model.drawn_white(rng, self._given, left[self._cells])
         A = constraint.columns(constraint.gradients.at(theta))
         B = self._at_nodes.T @ A
-        spread, triangle = np.linalg.qr(self._root @ B)
-        white -= self._root.T @ (spread @ np.linalg.solve(triangle.T, B.T @ white))
+        spread, triangle = np.linalg.qr(self._given.spread @ B)
+        white -= self._given.spread.T @ (spread @ np.linalg.solve(triangle.T, B.T @ white))
         values = self._model.values(self._given, white)
         return values, constraint.statistics(theta, A, values[-len(constraint.problem.rule.nodes) :])
 
