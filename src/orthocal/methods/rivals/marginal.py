@@ -200,6 +200,8 @@ class WithBias:
         self._y = (problem.complete_y / self._sd).ravel()
         self.drawn = np.array([rng.integers(len(self._points)) for rng in plan.rngs])
         self._stacked = self.drawn - 1
+        # without a constant that merged rows do not have
+        self._size = self._law(typical).log_size
         self.model = ThetaModel(problem.parameters, self._simulated, self._gradient, self._law(typical).precision[None])
         self.typical = Conditional(
             self.model, self._y[None, None], None, None if extra is None else extra([self._law(typical)], self._y)
