@@ -245,7 +245,10 @@ def test_the_covariance_of_two_outcomes(name, missing):
         ],
         axis=-1,
     ).mean(axis=0)
-    assert np.all(np.abs(batch_z(features, weights @ np.array(values))) < LIMIT)
+    exact = weights @ np.array(values)
+    # a thousand points stand for the noise, where there is a bias: 12 cells leave it open by a factor of three
+    points = 0.0 if name == "none" else np.sqrt(weights @ (np.array(values) - exact) ** 2 / 1000)
+    assert np.all(np.abs(batch_z(features, exact, points)) < LIMIT)
 
 
 @pytest.mark.parametrize("name", slow_but("ko", "gp"))
