@@ -246,13 +246,10 @@ class OutcomesBias:
             process.nu, points.x, points.nodes, points.noise_var, process.unit, tuple(process.labelled)
         )
 
-    def joint(self, pull: Array | None = None, precision: Array | None = None) -> JointGP:
-        """The Gaussian processes of all outcomes at once; for ``pull`` see there.
-
-        ``precision`` (n, q, q) takes the place of the rows' own.
-        """
+    def joint(self) -> JointGP:
+        """The Gaussian processes of all outcomes at once."""
         at_data = [points.order[: self._n] for points in self._points]
-        return JointGP(self.processes, at_data, self._precision if precision is None else precision, pull)
+        return JointGP(self.processes, at_data, self._precision)
 
     def draw(
         self,

@@ -11,7 +11,7 @@ from ...kernels.base import require_kernel
 from ...problem.preflight.cost import RunCost
 from ...problem.problem import Problem
 from ..base import CHAIN_COST, Draws, ListedMethod, Plan, listed
-from .marginal import Run, WithBias
+from .marginal import MarginalRun, WithBias
 
 
 @listed
@@ -58,7 +58,7 @@ class KO(ListedMethod):
         require_kernel(self.kernel)
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
-        return Run(problem, plan, self.kernel, WithBias(problem, plan, self._prior())).draws()
+        return MarginalRun(problem, plan, self.kernel, WithBias(problem, plan, self._prior())).draws()
 
     def words(self) -> str:
         return (

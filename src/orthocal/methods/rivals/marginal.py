@@ -110,7 +110,7 @@ class Beside(Protocol):
         """All draws."""
 
 
-class Run(Stepper[KeptDraw]):
+class MarginalRun(Stepper[KeptDraw]):
     """One run of the sampler."""
 
     changing = ("_state", "_plain_tuning", "_beside.drawn", "_beside.gradients.known")

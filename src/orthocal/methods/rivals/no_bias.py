@@ -18,7 +18,7 @@ from ..chain_noise import ChainNoise
 from ..sampled_noise import noise_sampler
 from ..stored_draws import KeptDraw, finished
 from .gradients import Gradients
-from .marginal import Run
+from .marginal import MarginalRun
 
 
 @listed
@@ -56,7 +56,7 @@ class NoBias(ListedMethod):
         require_kernel(self.kernel)
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
-        return Run(problem, plan, self.kernel, _NoiseAlone(problem, plan)).draws()
+        return MarginalRun(problem, plan, self.kernel, _NoiseAlone(problem, plan)).draws()
 
     def words(self) -> str:
         return (

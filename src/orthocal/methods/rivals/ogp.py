@@ -21,7 +21,7 @@ from ..joint.expansion import Expansion, second_differences
 from ..joint.gaussian_model import GaussianModel
 from .delayed import Delayed, jacobian
 from .gradients import Gradients
-from .marginal import Law, Run, WithBias
+from .marginal import Law, MarginalRun, WithBias
 
 #: with a larger share of draws at other stationary points there is no posterior to speak of
 MOST_MAXIMA = 0.9
@@ -88,7 +88,7 @@ class OGP(ListedMethod):
             gradients=constraint.gradients,
         )
         kernel = self.kernel if self.kernel != Laplace() else constraint.kernel(beside.typical)
-        return only_minima(Run(problem, plan, kernel, beside).draws(nodes_drawn=True), plan.rngs)
+        return only_minima(MarginalRun(problem, plan, kernel, beside).draws(nodes_drawn=True), plan.rngs)
 
     def words(self) -> str:
         return (

@@ -14,7 +14,7 @@ from ...kernels.base import require_kernel
 from ...problem.preflight.cost import RunCost
 from ...problem.problem import Problem
 from ..base import CHAIN_COST, Draws, ListedMethod, Plan, listed
-from .marginal import Run, WithBias
+from .marginal import MarginalRun, WithBias
 
 
 @listed
@@ -64,7 +64,7 @@ class SGaSP(ListedMethod):
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
         scale = np.sqrt(problem.unmerged.data.n) if self.scale is None else self.scale
-        return Run(problem, plan, self.kernel, WithBias(problem, plan, self._prior(), pull=scale)).draws()
+        return MarginalRun(problem, plan, self.kernel, WithBias(problem, plan, self._prior(), pull=scale)).draws()
 
     def words(self) -> str:
         return (
