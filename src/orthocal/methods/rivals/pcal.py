@@ -9,7 +9,7 @@ import numpy as np
 
 from ...arrays import Array, BoolArray
 from ...bias import GP
-from ...bias.outcomes import OutcomesBias, OutcomesState
+from ...bias.outcomes import DrawnNoise, OutcomesBias, OutcomesState
 from ...errors import InputError
 from ...problem.noise.noise import NoiseSource
 from ...problem.preflight.cost import CallsEach, RunCost
@@ -146,7 +146,8 @@ class _Process:
         """y_R given the noise, then the noise given y_R."""
         before = np.zeros((len(self._rngs), *self._y.shape)) if self._state is None else self._state.bias
         y = before + noise.completed(self._rngs, self._y - before, self._precision)
-        self._state, drawn = self._process.draw(self._rngs, self._state, y, self._precision)
+        rows = DrawnNoise(self._precision[:, None], np.ones(self._precision.shape[:2]))
+        self._state, drawn = self._process.draw(self._rngs, self._state, y, rows)
         self._precision = noise.draw(self._rngs, y - self._state.bias)
         return drawn, self._process.records(self._state), noise.covariance(self._precision)
 
