@@ -141,7 +141,7 @@ class _CellsGibbs(Stepper[_CellsDraw]):
             drawn.append(values[:, count:])
             seen.append(values[:, :count])
         self._drawn = np.stack(drawn, axis=-1)
-        normal = np.array([rng.standard_normal(len(self._lower)) for rng in rngs]) * np.sqrt(var)[:, None]
+        normal = np.stack([rng.standard_normal(len(self._lower)) for rng in rngs]) * np.sqrt(var)[:, None]
         self._beta = np.linalg.solve(self._lower.T, np.linalg.solve(self._lower, pull.T) + normal.T).T
         self._square = self._left(seen)
         if self._noise is not None:
@@ -167,7 +167,8 @@ class _CellsGibbs(Stepper[_CellsDraw]):
             for k, (own, state) in enumerate(zip(self._outcomes, self._states, strict=True))
             for name, value in own.sampler.record(state).items()
         }
-        at_nodes, missed = self._drawn, np.zeros(self._drawn.shape[::2])
+        at_nodes: Array = self._drawn
+        missed: Array = np.zeros(at_nodes.shape[::2])
         if self._integrals is not None:
             at_nodes, missed = self._integrals.at_nodes(self._drawn, records)
         noise = None if self._noise is None else self._noise_cov
