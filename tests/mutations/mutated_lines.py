@@ -126,8 +126,8 @@ MUTATIONS = [
         "bias/test_outcomes_given_noise.py",
         (
             "a precision for a variance",
-            '{"noise_scale": 1 / noise_precision[:, k, k]}',
-            '{"noise_scale": noise_precision[:, k, k]}',
+            "scale = 1 / (precision * self._points[k].noise_var)",
+            "scale = precision * self._points[k].noise_var",
         ),
         ("the pull of the other outcomes forgotten", "residual[:, rows, k] + pull / diagonal", "residual[:, rows, k]"),
     ),
@@ -141,7 +141,7 @@ MUTATIONS = [
         ),
         (
             "theta is drawn with the noise of the start",
-            "return Conditional(self._model, self._y - bias, self._noise.row_precision(self._noise_precision))",
+            "return Conditional(self._model, self._y - bias, self._noise.of_observed(self._noise_state))",
             "return Conditional(self._model, self._y - bias)",
         ),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,10 @@ from .tree_size import restored_offset, with_offset
 
 if TYPE_CHECKING:
     from ..regression.bart import BARTSampler
+
+
+#: data are enough for as many leaves, whatever ``least`` says, where the size of the bias is drawn
+FEWEST_LEAVES = 20
 
 
 @listed
@@ -81,7 +86,9 @@ class BART(BARTSettings, ListedPrior):
         return with_offset(own, residual, setting.noise_var)
 
     def prepare_unit(self, setting: Setting) -> BiasSampler:
-        return self._sampler(setting, 1.0)
+        # of few data a leaf may have fewer: with five of thirty there would be no more than six
+        least = min(self.least, len(setting.every.x) // FEWEST_LEAVES)
+        return replace(self, least=least)._sampler(setting, 2.0)
 
     def _sampler(self, setting: Setting, spread: float) -> BARTSampler:
         """With functions whose sd is ``spread`` for k = 2."""

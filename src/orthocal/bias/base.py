@@ -270,9 +270,17 @@ class InNoiseUnits:
     def __init__(self, own: BiasSampler) -> None:
         self.own = own
 
-    def draw(self, rngs: list[np.random.Generator], state: Any, residual: Array, noise_sd: Array) -> tuple[Any, Array]:
-        own, values = self.own.draw(rngs, None if state is None else state[1], residual / noise_sd[:, None])
-        return (noise_sd, own), values * noise_sd[:, None]
+    def draw(
+        self,
+        rngs: list[np.random.Generator],
+        state: Any,
+        residual: Array,
+        noise_scale: Array | None = None,
+        noise_sd: Array | None = None,
+    ) -> tuple[Any, Array]:
+        sd = np.ones(len(rngs)) if noise_sd is None else noise_sd
+        own, values = self.own.draw(rngs, None if state is None else state[1], residual / sd[:, None])
+        return (sd, own), values * sd[:, None]
 
     def record(self, state: Any) -> dict[str, Array]:
         return {**self.own.record(state[1]), "noise_sd": state[0][:, None]}

@@ -232,6 +232,10 @@ class BNNSampler(ChainwiseSampler):
         network = Network(hidden, self._output(rngs, hidden, response), step)
         return network, self._values(self.record(network)["weights"], self._inputs)
 
+    @property
+    def function_sd(self) -> float:
+        return self.spread
+
     def coefficients(self, state: Network) -> tuple[Array, Array]:
         """See ``bias/sized.py``."""
         return np.sum(state.output**2, axis=1), np.full(len(state.output), state.output.shape[1])

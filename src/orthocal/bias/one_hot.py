@@ -26,7 +26,7 @@ def prepared(prior: BiasPrior, setting: Setting, size_drawn: bool = False) -> Bi
     one_hot = bool(setting.labels) and not getattr(prior, "knows_labels", False)
     seen = widened(setting) if one_hot else setting
     unit = getattr(prior, "prepare_unit", None) if size_drawn else None
-    own = prior.prepare(seen) if unit is None else sized(unit(seen), setting.noise_var)
+    own: BiasSampler = prior.prepare(seen) if unit is None else sized(unit(seen), setting.noise_var)
     return OneHotSampler(own, setting.labels) if one_hot else own
 
 
@@ -65,9 +65,11 @@ class OneHotSampler:
         rngs: list[np.random.Generator],
         state: Any,
         residual: Array,
-        **scales: Array,
+        noise_scale: Array | None = None,
+        **more: Array,
     ) -> tuple[Any, Array]:
-        return self.own.draw(rngs, state, residual, **scales)
+        given = more if noise_scale is None else {"noise_scale": noise_scale, **more}
+        return self.own.draw(rngs, state, residual, **given)
 
     def record(self, state: Any) -> dict[str, Array]:
         return self.own.record(state)

@@ -203,8 +203,9 @@ class OutcomesBias:
         return [one for one in map(the_sized, self.samplers) if isinstance(one, Sized)]
 
     def sizes(self, state: OutcomesState) -> Array:
-        """|c|, (c, q), of the samplers that draw it."""
-        return np.stack([np.abs(own.size) for own in state.own], axis=1)
+        """The prior sd of the bias, (c, q), of samplers that draw it."""
+        each = zip(self.sized, state.own, strict=True)
+        return np.stack([sampler.own.function_sd * np.abs(own.size) for sampler, own in each], axis=1)
 
     def scales(self, state: OutcomesState) -> Array:
         """What has a half-Cauchy prior in units of the noise, (c, k, q): sizes and constants, or sds that are given."""

@@ -2,15 +2,17 @@
 
     b = a + c f,   a / s and c / s Cauchy,   s the noise sd
 
-f are the functions of a prior with an sd of about one. f and -f are alike, so that c may have either sign, and |c| / s
-is half-Cauchy (Gelman 2006). Two updates of c take turns (Yu and Meng 2011): given f, which moves c where the data are
-few, and given the coefficients of c f, which moves it where they are many. Both are conjugate with one more number,
+f are the functions of a prior whose sd is about one; or two of trees, half of whose variance is a level. f and -f are
+alike, so that c may have either sign, and |c| / s is half-Cauchy (Gelman 2006). Two updates of c take turns (Yu and
+Meng 2011): given f, which moves it where the data are few, and given the coefficients of c f, which moves it where
+they are many. Both are conjugate with one more number,
 
     c | w ~ N(0, s² / w),  w ~ Gamma(1/2, 1/2)      and      c² | h ~ IG(1/2, 1/h),  h ~ IG(1/2, 1/s²).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -27,7 +29,9 @@ _SCALES = ("leaf_sd", "coefficient_scale", "function_sd", "intercept_sd")
 
 
 class UnitSampler(BiasSampler, Protocol):
-    """Draws of functions with an sd of about one; their coefficients are normal."""
+    """Draws of functions with a prior sd of about ``function_sd``; their coefficients are normal."""
+
+    function_sd: float
 
     def coefficients(self, state: Any) -> tuple[Array, Array]:
         """Of each chain the sum of squares of the coefficients, in prior sds, and their number, (c,) each."""
@@ -110,8 +114,12 @@ class Sized:
         return {**self.own.settings(), "sized": True}
 
 
-class GriddedSized(Gridded, Sized):
-    """The same with functions that are constant in the cells of a grid."""
+class AroundGridded(Gridded):
+    """More beside functions ``own`` that are constant in the cells of a grid."""
+
+    own: Any
+    _weight: Array
+    _grown: Callable[[Record, Array], Array]
 
     @property
     def cut_points(self) -> list[Array]:
@@ -131,6 +139,10 @@ class GriddedSized(Gridded, Sized):
 
     def at_cells(self, records: Record) -> Array:
         return self._grown(records, self.own.at_cells(records))
+
+
+class GriddedSized(AroundGridded, Sized):
+    """The same with functions that are constant in the cells of a grid."""
 
 
 def sized(own: BiasSampler, noise_var: Array) -> Sized:
@@ -159,4 +171,4 @@ def _given_coefficients(rngs: Rngs, size: Array, squares: Array, count: Array) -
     free = np.array([rng.standard_exponential() for rng in rngs])
     inverse = free / (1 + size**-2)
     known = np.array([rng.standard_gamma(0.5 * (1 + one)) for rng, one in zip(rngs, count, strict=True)])
-    return np.sign(size) * np.sqrt((inverse + 0.5 * size**2 * squares) / known)
+    return np.asarray(np.sign(size) * np.sqrt((inverse + 0.5 * size**2 * squares) / known))

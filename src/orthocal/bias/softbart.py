@@ -80,7 +80,7 @@ class SoftBART(SoftBARTSettings, ListedPrior):
         return with_offset(own, residual, setting.noise_var)
 
     def prepare_unit(self, setting: Setting) -> BiasSampler:
-        return self._sampler(setting, 1.0)
+        return self._sampler(setting, 2.0)
 
     def _sampler(self, setting: Setting, spread: float) -> SoftBARTSampler:
         """With functions whose sd is ``spread`` for k = 2, but that gates make them smoother."""

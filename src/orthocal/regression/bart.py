@@ -135,6 +135,10 @@ class BARTSampler(CompiledSampler, Gridded):
         return cls(prior, float(settings["leaf_sd"]), points, x, nodes, noise_var, float(settings["unit"]))
 
     @property
+    def function_sd(self) -> float:
+        return self.leaf_sd * float(np.sqrt(self.prior.trees))
+
+    @property
     def updates(self) -> int:
         return self.prior.sweeps
 

@@ -109,6 +109,10 @@ class BMARSSampler(CompiledSampler):
         return cls(prior, spread, offset, x, nodes, noise_var, unit)
 
     @property
+    def function_sd(self) -> float:
+        return self.spread
+
+    @property
     def cost(self) -> int:
         # a move works with about ten basis functions at every point
         return 10 * self.prior.moves * int(self._inputs.shape[1])

@@ -87,6 +87,10 @@ class SoftBARTSampler(CompiledSampler):
         return cls(prior, float(settings["leaf_sd"]), low, scale, x, nodes, noise_var, float(settings["unit"]))
 
     @property
+    def function_sd(self) -> float:
+        return self.leaf_sd * float(np.sqrt(self.prior.trees))
+
+    @property
     def updates(self) -> int:
         return self.prior.sweeps
 

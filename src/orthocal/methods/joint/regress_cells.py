@@ -129,7 +129,7 @@ class _CellsGibbs(Stepper[_CellsDraw]):
 
     def step(self) -> tuple[Array, ...]:
         rngs, pull, drawn, seen = self._plan.rngs, self._pull, [], []
-        var = self._noise_cov[:, 0, 0]
+        var: Array = self._noise_cov[:, 0, 0]
         scales = {} if self._noise is None else {"noise_scale": var}
         if self._noise is not None and self._bias.sized:
             scales["noise_sd"] = np.sqrt(var)
@@ -141,8 +141,7 @@ class _CellsGibbs(Stepper[_CellsDraw]):
             drawn.append(values[:, count:])
             seen.append(values[:, :count])
         self._drawn = np.stack(drawn, axis=-1)
-        normal = np.array([rng.standard_normal(len(self._lower)) for rng in rngs])
-        normal *= np.sqrt(var)[:, None]
+        normal = np.stack([rng.standard_normal(len(self._lower)) for rng in rngs]) * np.sqrt(var)[:, None]
         self._beta = np.linalg.solve(self._lower.T, np.linalg.solve(self._lower, pull.T) + normal.T).T
         self._square = self._left(seen)
         if self._noise is not None:
@@ -168,7 +167,8 @@ class _CellsGibbs(Stepper[_CellsDraw]):
             for k, (own, state) in enumerate(zip(self._outcomes, self._states, strict=True))
             for name, value in own.sampler.record(state).items()
         }
-        at_nodes, missed = self._drawn, np.zeros(self._drawn.shape[::2])
+        at_nodes: Array = self._drawn
+        missed: Array = np.zeros(at_nodes.shape[::2])
         if self._integrals is not None:
             at_nodes, missed = self._integrals.at_nodes(self._drawn, records)
         noise = None if self._noise is None else self._noise_cov
@@ -181,12 +181,11 @@ class _CellsGibbs(Stepper[_CellsDraw]):
         at_nodes, missed, beta, square = (
             by_chain(np.stack([getattr(one, name) for one in kept], axis=1)) for name in names
         )
-        stats, precision = dict[str, Array](), None
-        if self._bias.sized:
-            drawn = size_stats(self._bias.samplers, np.stack([one.sizes for one in kept], axis=1))
-            stats = {name: by_chain(values) for name, values in drawn.items()}
-        if self._noise is not None:
-            precision = by_chain(np.linalg.inv(np.stack([one.noise for one in kept], axis=1)))
+        sizes = [one.sizes for one in kept if one.sizes is not None]
+        drawn = size_stats(self._bias.samplers, np.stack(sizes, axis=1)) if sizes else {}
+        stats = {name: by_chain(values) for name, values in drawn.items()}
+        noise = [one.noise for one in kept if one.noise is not None]
+        precision = by_chain(np.linalg.inv(np.stack(noise, axis=1))) if noise else None
         each = stacked_records([one.records for one in kept])
         records = {name: by_chain(np.stack(part, axis=1)) for name, part in each.items()}
 

@@ -170,7 +170,7 @@ class Noise:
         if self.by_point is None or self.groups is not None:
             return np.ones(self.observed.shape)
         T = self.whitener
-        return np.sqrt(np.einsum("kl,nlj,kj->nk", T, self.by_point, T, optimize=True))
+        return np.asarray(np.sqrt(np.einsum("kl,nlj,kj->nk", T, self.by_point, T, optimize=True)))
 
     @property
     def variances(self) -> Array:
@@ -180,7 +180,8 @@ class Noise:
         a row that is not empty is complete.
         """
         if self.source is NoiseSource.UNKNOWN:
-            return np.where(self.observed.any(axis=1)[:, None], self.relative_sd**2, np.inf)
+            seen: BoolArray = np.any(self.observed, axis=1, keepdims=True)
+            return np.where(seen, self.relative_sd**2, np.inf)
         with np.errstate(divide="ignore"):
             return np.asarray(1 / np.einsum("nii->ni", self.precision))
 
