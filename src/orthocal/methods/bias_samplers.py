@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import is_dataclass, replace
 from typing import Any, cast
 
-import numpy as np
-
 from ..arrays import Array
 from ..bias import GP, BiasPrior, Independent
 from ..bias.base import ListedPrior

@@ -14,7 +14,6 @@ import xarray as xr
 
 from ..arrays import Array, IntArray
 from ..methods.base import KINDS, Draws
-from ..methods.sampled_noise import noise_prior_draws
 from ..methods.stored_draws import STATISTICS
 from ..problem.prior.parameters import KEPT, STORED_BESIDE, Parameters, variable_name
 from ..problem.problem import Problem
@@ -72,7 +71,6 @@ def result_tree(problem: Problem, draws: Draws, attributes: Mapping[str, str | i
     if draws.kept is not None:
         for name in ("model", "bias"):
             groups[name] = groups[name].assign_coords({KEPT: draws.kept})
-    groups["prior"] = groups["prior"].assign(_noise_prior(problem, draws, groups["prior"].sizes["draw"], rng))
     if draws.at_data:
         dims = ("statistic", "point", "outcome")
         statistics = xr.Dataset({name: (dims, values) for name, values in draws.at_data.items()})
@@ -187,15 +185,6 @@ def prior_quantiles(parameters: Parameters) -> Array:
     """Evenly spread quantiles of each parameter's prior by itself, (quantile, p)."""
     u = (np.arange(PRIOR_POINTS) + 0.5) / PRIOR_POINTS
     return parameters.marginal_quantile(np.tile(u[:, None], parameters.p))
-
-
-def _noise_prior(problem: Problem, draws: Draws, count: int, rng: np.random.Generator) -> dict[str, xr.Variable]:
-    """Draws of the prior of what was sampled of the noise: inverse Wishart around the estimate."""
-    if draws.noise_cov is None:
-        return {}
-    fields = noise_prior_draws(problem.noise, count, rng)
-    names = {"noise_cov": "noise_cov", "noise_by_group": "noise_cov_by_group"}
-    return {names[key]: xr.Variable(STORED_BESIDE[names[key]], one[None]) for key, one in fields.items()}
 
 
 def _states(records: dict[str, Array], leading: tuple[str, ...]) -> xr.Dataset:

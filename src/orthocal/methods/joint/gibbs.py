@@ -19,7 +19,7 @@ from ...regression.linear_part import Others
 from ..base import Plan
 from ..chain_noise import ChainNoise, NoiseState
 from ..fine_nodes import Integrals, of_outcome
-from ..sampled_noise import LatentNoise, noise_sampler
+from ..sampled_noise import LatentNoise, NoiseDraws
 from ..stored_draws import stacked_records
 from .regress import RANK, Linear, Regressed, by_chain, with_prior
 
@@ -268,7 +268,7 @@ class Gibbs(Stepper[GibbsDraw]):
         records = {name: np.stack(part, axis=1) for name, part in stacked_records(list(each)).items()}
         drawn = None
         if self._noise is not None:
-            drawn = noise_sampler(self._problem.noise).precision(np.stack(noise, axis=1))
+            drawn = NoiseDraws(self._problem.noise).precision(np.stack(noise, axis=1))
         stats = size_stats(self._bias.samplers, np.stack(sizes, axis=1)) if self._bias.sized else {}
         shown = self._linear._replace(at_data=self._linear.at_data[:0]) if self._again else self._linear
         free = Regressed.of(

@@ -19,7 +19,7 @@ from ...errors import InputError
 from ...problem.problem import Problem
 from ...regression.weighted_points import weighted_points
 from ..base import Plan
-from ..sampled_noise import noise_sampler
+from ..sampled_noise import NoiseDraws
 from .gaussian_model import GaussianModel
 from .regress import Linear, Regressed, by_chain, in_memory
 from .unknowns import Unknowns
@@ -60,7 +60,7 @@ def integrated_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear, fi
         [sampler for sampler, _ in samplers],
         linear.log_prior(moved),
         {name: by_chain(values) for name, values in stats.items()},
-        noise_precision=noise_sampler(problem.noise).precision(noise) if unknowns.noise else None,
+        noise_precision=NoiseDraws(problem.noise).precision(noise) if unknowns.noise else None,
     )
 
 

@@ -39,7 +39,7 @@ from ..joint.regress_integrated import (
     hyperparameter_stats,
 )
 from ..joint.unknowns import Unknowns
-from ..sampled_noise import noise_sampler
+from ..sampled_noise import NoiseDraws
 from ..stored_draws import KeptDraw, finished
 from .delayed import Delayed
 from .gradients import Gradients
@@ -263,7 +263,7 @@ class WithBias:
         log_values = np.stack([unknowns.log_sd_and_lengths(v) for v in vectors])
         records, noise = hyperparameter_records(self._samplers, log_values, bias), dict[str, Array]()
         if unknowns.noise:
-            own = noise_sampler(problem.noise)
+            own = NoiseDraws(problem.noise)
             noise = own.fields(own.precision(np.stack([unknowns.noise_cov(v) for v in vectors])))
         model = problem.whiten(state.model.reshape(len(laws), *problem.data.y.shape) * self._sd)
         stats = {"lp": lp, "acceptance_rate": info.acceptance, **stats}

@@ -15,7 +15,7 @@ from ...problem.preflight.cost import RunCost
 from ...problem.problem import Problem
 from ..base import CHAIN_COST, Draws, ListedMethod, Plan, listed
 from ..chain_noise import ChainNoise
-from ..sampled_noise import noise_sampler
+from ..sampled_noise import NoiseDraws
 from ..stored_draws import KeptDraw, finished
 from .gradients import Gradients
 from .marginal import MarginalRun
@@ -114,7 +114,7 @@ class _NoiseAlone:
         model, noise = state.model.reshape(len(rngs), *self._problem.data.y.shape), dict[str, Array]()
         stats = {"lp": info.log_density, "acceptance_rate": info.acceptance}
         if self._noise is not None:
-            own = noise_sampler(self._problem.noise)
+            own = NoiseDraws(self._problem.noise)
             noise = own.fields(own.precision(self._noise.covariance(self.drawn)))
         return KeptDraw.of(state.theta, model, np.zeros_like(model), stats, None, noise)
 

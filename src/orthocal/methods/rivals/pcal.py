@@ -17,7 +17,7 @@ from ..base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed
 from ..joint.regress import Linear
 from ..joint.regress_integrated import integrated_draws
 from ..joint.unknowns import Unknowns
-from ..sampled_noise import noise_sampler
+from ..sampled_noise import NoiseDraws
 from .marginal import check_cells
 
 #: Gauss-Newton steps, and halvings of one, before a draw is taken as it is
@@ -77,7 +77,7 @@ class PCAL(ListedMethod):
         stats = {"lp": -0.5 * loss, "acceptance_rate": np.ones(len(theta)), **real.stats}
         precision, noise = real.noise_precision, dict[str, Any]()
         if precision is not None:
-            noise = noise_sampler(problem.noise).fields(precision.reshape(*chains, *precision.shape[1:]))
+            noise = NoiseDraws(problem.noise).fields(precision.reshape(*chains, *precision.shape[1:]))
         draws = Draws(
             theta=theta.reshape(*chains, -1),
             model=model,
