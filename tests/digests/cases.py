@@ -49,7 +49,7 @@ LOSSES = {
 }
 RIVALS = {
     "ko": oc.methods.KO(),
-    "ko-sampled": oc.methods.KO(hyperparameters="sample"),
+    "ko-given": oc.methods.KO(1.5, 1.0, 0.5),
     "ogp": oc.methods.OGP(),
     "sgasp": oc.methods.SGaSP(),
     "pcal": oc.methods.PCAL(),
