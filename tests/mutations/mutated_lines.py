@@ -149,7 +149,11 @@ MUTATIONS = [
         "methods/sampled_noise.py",
         "methods/test_noise_sample.py",
         ("all rows have the first group's noise", "precision[:, noise.groups]", "precision[:, noise.groups * 0]"),
-        ("a sum over rows for a mean", "share = np.bincount(groups) / len(groups)", "share = np.bincount(groups) / 1.0"),
+        (
+            "a sum over rows for a mean",
+            "share = np.bincount(groups) / len(groups)",
+            "share = np.bincount(groups) / 1.0",
+        ),
     ),
     *_of(
         "methods/rivals/marginal.py",

@@ -184,7 +184,7 @@ class WithBias:
         points = hyperparameter_points(
             problem, prior, _without_projection(problem, nowhere), self._unknowns, nowhere, pull=pull
         )
-        most = max(1, MOST_NUMBERS // (4 * (problem.data.y.size + len(nodes) * problem.data.q) ** 2))
+        most = max(1, MOST_NUMBERS // (5 * (problem.data.y.size + len(nodes) * problem.data.q) ** 2))
         self._points = points[np.unique(np.linspace(0, len(points) - 1, min(most, len(points))).astype(int))]
         self._gaussian = GaussianModel(problem, linear, prior, self._unknowns, nodes, pull=pull)
         self._evidence, typical = np.zeros(len(self._points)), 0
