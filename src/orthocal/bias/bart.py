@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 #: data are enough for as many leaves, whatever ``least`` says, where the size of the bias is drawn
-FEWEST_LEAVES = 20
+FEWEST_LEAVES = 40
 
 
 @listed
@@ -86,9 +86,10 @@ class BART(BARTSettings, ListedPrior):
         return with_offset(own, residual, setting.noise_var)
 
     def prepare_unit(self, setting: Setting) -> BiasSampler:
-        # of few data a leaf may have fewer: with five of thirty there would be no more than six
-        least = min(self.least, len(setting.every.x) // FEWEST_LEAVES)
-        return replace(self, least=least)._sampler(setting, 2.0)
+        # few data would leave few leaves, and steps between the points alone: theta would be known too well
+        n = len(setting.every.x)
+        grid: Any = "uniform" if n <= self.cuts else self.grid
+        return replace(self, least=min(self.least, n // FEWEST_LEAVES), grid=grid)._sampler(setting, 2.0)
 
     def _sampler(self, setting: Setting, spread: float) -> BARTSampler:
         """With functions whose sd is ``spread`` for k = 2."""

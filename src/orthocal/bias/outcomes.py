@@ -273,7 +273,7 @@ class OutcomesBias:
                     for k, sampler in enumerate(self.samplers)
                 ]
             )
-        rounds = 1 if state is not None else FIRST_ROUNDS
+        rounds = 1 if state is not None or len(self.samplers) == 1 else FIRST_ROUNDS
         for _ in range(rounds):
             state, values = self._round(rngs, state, residual, noise)
         assert state is not None
