@@ -22,17 +22,20 @@ FEWEST_LEAVES = 40
 
 @listed
 class BART(BARTSettings, ListedPrior):
-    """b = a + sum of trees with leaves N(0, (range / (2 k sqrt(trees)))^2), a ~ N(0, A^2).
+    """b = a + sum of trees with leaves N(0, c^2 / trees), a a constant: a bias need not be centred at 0.
 
-    The range is that of the residual at theta_tilde, A its largest absolute value, and at least the noise: a bias need
-    not be centred at 0.
+    In ``oc.methods.Joint`` c and a are drawn: c / s is half-Cauchy with median 4 / k and a / s Cauchy, s the noise sd.
+    With fewer data than 40 times ``least``, leaves may have fewer than that, and with no more data than ``cuts`` these
+    lie evenly. In ``oc.methods.Projected`` c is range / (2 k), the range that of the residual at theta_tilde, and
+    a ~ N(0, A^2), A its largest absolute value; both at least the noise.
 
     Parameters
     ----------
     trees
         Number of trees.
     k
-        The larger, the smaller the bias a priori: it lies within the range with probability 2 Phi(k) - 1.
+        The larger, the smaller the bias a priori. In ``oc.methods.Projected`` it lies within the range with probability
+        2 Phi(k) - 1.
     alpha, beta
         A node of depth h splits with probability alpha (1 + h)^-beta.
     cuts

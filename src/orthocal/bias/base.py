@@ -252,7 +252,7 @@ class BiasPrior(Protocol):
 
 
 def scales_noise(sampler: BiasSampler) -> bool:
-    """Whether a sampler can be used with sampled noise."""
+    """Whether a sampler can multiply its noise variances by a number."""
     return bool(getattr(sampler, "takes_noise_scale", False))
 
 

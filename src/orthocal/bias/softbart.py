@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 class SoftBART(SoftBARTSettings, ListedPrior):
     """b = a + sum_t sum_l phi_tl mu_tl, phi_tl a product of logistic gates psi((x_j - c) / tau_t): smooth trees.
 
-    mu_tl ~ N(0, (range / (2 k sqrt(trees)))^2), the range that of the residual at theta_tilde, and
-    a ~ N(0, A^2), A its largest absolute value, at least the noise: a bias need not be centred at 0. Every point is in
-    every leaf, so a soft tree costs about eight times as much as a hard one: hence 50 trees, where BART has 200.
+    mu_tl ~ N(0, c^2 / trees), and a is a constant: a bias need not be centred at 0. In ``oc.methods.Joint`` c and a are
+    drawn: c / s is half-Cauchy with median 4 / k and a / s Cauchy, s the noise sd. In ``oc.methods.Projected`` c is
+    range / (2 k), the range that of the residual at theta_tilde, and a ~ N(0, A^2), A its largest absolute value; both
+    at least the noise. Every point is in every leaf, so a soft tree costs about eight times as much as a hard one:
+    hence 50 trees, where BART has 200.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, BoolArray
 from ..bias.outcomes import DrawnNoise, OutcomesBias, OutcomesState
 from ..errors import InputError
 from ..problem.noise.noise import observed_precision
@@ -50,7 +50,7 @@ class ChainNoise:
     def __init__(self, problem: Problem) -> None:
         noise = problem.noise
         self._noise, self._q = noise, len(noise.cov)
-        self._seen = noise.observed.any(axis=1)
+        self._seen: BoolArray = np.any(noise.observed, axis=1, keepdims=True)[:, 0]
         self._relative, self._group = noise.relative_sd, noise.groups
         self._groups = 0 if noise.groups is None else int(noise.groups.max()) + 1
         self._holes = [
