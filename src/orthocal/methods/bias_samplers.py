@@ -104,4 +104,5 @@ def residuals_of(problem: Problem, process: bool = False) -> Residuals:
     left = problem.complete_y if process else problem.complete_y - problem.fit
     gradient = np.zeros((data.n, data.q, 1)) if process else problem.gradient_at_data
     values = problem.whiten(stand_ins(data.x, problem.span, left, data.observed, data.labels))
-    return Residuals(data.x, problem.noise, values, gradient, data.labels)
+    bounds = None if data.without_inputs else np.stack(problem.domain.bounds(data.d))
+    return Residuals(data.x, problem.noise, values, gradient, data.labels, bounds)
