@@ -32,9 +32,10 @@ def problem(q=1, holes=(), noise_cov="sample"):
 
 
 def after(sampler, errors, sizes, steps=60):
-    state, rngs = sampler.start(CHAINS), generators(CHAINS)
+    chains = len(sizes)
+    state, rngs = sampler.start(chains), generators(chains)
     for _ in range(steps):
-        state = sampler.draw(rngs, state, np.broadcast_to(errors, (CHAINS, *errors.shape)), sizes)
+        state = sampler.draw(rngs, state, np.broadcast_to(errors, (chains, *errors.shape)), sizes)
     return state
 
 
@@ -48,8 +49,20 @@ def moments_agree(drawn, values, log_weights):
 
 @pytest.mark.parametrize("size", [1e-9, 0.3, 40.0])
 def test_one_outcome(size):
-    errors, sizes = np.random.default_rng(1).standard_normal((10, 1)), np.full((CHAINS, 1, 1), size)
-    state = after(ChainNoise(problem()), errors, sizes)
+    one_outcome(size)
+
+
+@pytest.mark.parametrize("size", [1e-9, 40.0])
+def test_without_the_half_cauchy_factor_it_is_another_law(size, monkeypatch):
+    """The negative control: z is about 15."""
+    monkeypatch.setattr(chain_noise, "_half_cauchy", lambda log_sd, sizes: np.zeros(len(log_sd)))
+    with pytest.raises(AssertionError):
+        one_outcome(size)
+
+
+def one_outcome(size):
+    errors, sizes = np.random.default_rng(1).standard_normal((10, 1)), np.full((4000, 1, 1), size)
+    state = after(ChainNoise(problem()), errors, sizes, steps=20)
     log_s = np.linspace(-4, 6, 4001)
     log_density = -10 * log_s - 0.5 * np.sum(errors**2) * np.exp(-2 * log_s) + log_s
     log_density -= np.log(np.exp(2 * log_s) + size**2)
@@ -111,10 +124,8 @@ def test_a_bias_in_units_of_the_noise():
     moments_agree(np.log(state.sd), log_s[:, None], log_density)
 
 
-@pytest.mark.parametrize("factor", [chain_noise._half_cauchy, lambda log_sd, sizes: np.zeros(len(log_sd))])
-def test_size_trees_and_noise_together(factor, monkeypatch):
-    """Geweke's test: errors of six more rows make the prior of s proper; without the half-Cauchy factor it fails."""
-    monkeypatch.setattr(chain_noise, "_half_cauchy", factor)
+def test_size_trees_and_noise_together():
+    """Geweke's test: errors of six more rows make the prior of s proper."""
     x, rngs, rng = np.linspace(0, 1, 10)[:, None], generators(CHAINS), np.random.default_rng(6)
     setting = oc.bias.Setting(x, x[:0], np.ones(1), np.ones(10), x[:, 0], x, unit=1.0)
     trees = prepared(oc.bias.BART(trees=5, least=0), setting, size_drawn=True)
@@ -132,18 +143,12 @@ def test_size_trees_and_noise_together(factor, monkeypatch):
         squares = np.sum((y - b) ** 2, axis=1)[:, None, None] + 6
         cov = noise.given_squares(rngs, cov, squares, 16, np.stack([state.size, state.offset], axis=1)[..., None])
     sd = np.sqrt(cov[:, 0, 0])
-    p = [
-        stats.kstest(cov[:, 0, 0], prior.cdf).pvalue,
-        stats.kstest(state.offset / sd, "cauchy").pvalue,
-        stats.kstest(2 / np.pi * np.arctan(np.abs(state.size) / sd), "uniform").pvalue,
-    ]
-    if factor.__name__ == "_half_cauchy":
-        assert min(p) > 1e-4
-    else:
-        assert min(p) < 1e-8
+    assert stats.kstest(cov[:, 0, 0], prior.cdf).pvalue > 1e-4
+    assert stats.kstest(state.offset / sd, "cauchy").pvalue > 1e-4
+    assert stats.kstest(2 / np.pi * np.arctan(np.abs(state.size) / sd), "uniform").pvalue > 1e-4
 
 
-@pytest.mark.parametrize("holes", [[1], [0, 2], [0, 1, 2]])
+@pytest.mark.parametrize("holes", [[1], [0, 2]])
 @pytest.mark.parametrize("noise_cov", ["sample", oc.GroupNoise(GROUPS, sample=True)])
 def test_missing_errors_are_drawn_given_the_others(holes, noise_cov):
     given = problem(3, [(4, k) for k in holes], noise_cov)

@@ -165,10 +165,18 @@ def test_the_noise_of_groups_is_kept_and_used(tmp_path):
     assert short(given.subset(GROUPS == 1), "none", draws=4).data["posterior"].sizes["noise_group"] == 1
 
 
-@pytest.mark.parametrize("method", ["bart", "pgp"])
-def test_the_noise_of_groups_is_refused_where_it_cannot_be_sampled(method):
+def test_the_noise_of_groups_is_refused_where_it_cannot_be_sampled():
     with pytest.raises(InputError, match=r"GroupNoise\(sample=True\)"):
-        short(problem(noise_cov=oc.GroupNoise(GROUPS, sample=True)), method, draws=4)
+        short(problem(noise_cov=oc.GroupNoise(GROUPS, sample=True)), "pgp", draws=4)
+
+
+@pytest.mark.parametrize("method", ["bart", "softbart", "bmars", "bnn"])
+def test_the_noise_of_groups_beside_other_priors(method):
+    fit = short(problem(noise_cov=oc.GroupNoise(GROUPS, sample=True)), method, draws=20)
+    by_group = fit.data["posterior"]["noise_cov_by_group"].values
+    assert by_group.shape == (2, 20, 2, 1, 1)
+    assert np.ptp(by_group, axis=1).min() > 0
+    assert fit.data["sample_stats"]["sd_0"].shape == (2, 20)
 
 
 def test_without_a_bias_the_noise_grows_to_what_the_simulator_leaves():

@@ -19,8 +19,9 @@ class BMARS(BMARSSettings, ListedPrior):
     """b(x) = beta_0 + sum_{k=1..K} beta_k prod_{j=1..J_k} h_kj(x)^degree, h(x) = [s (u_v - t)]_+ / max_u [s (u - t)]_+.
 
     u in [0, 1]^d are the inputs, scaled by the range of the data and cut off there, so that b is constant beyond
-    it and no basis function exceeds 1. The prior, with R = max(1, range of the residual at theta_tilde) and
-    A = max(1, its largest absolute value) in units of the noise:
+    it and no basis function exceeds 1. In ``oc.methods.Joint`` b is a + c times such a function with R = A = 1, a / s
+    Cauchy and c / s half-Cauchy with median 1, s the noise sd. In ``oc.methods.Projected`` R = max(1, range of the
+    residual at theta_tilde) and A = max(1, its largest absolute value) in units of the noise. The prior:
 
     - K, lambda: density proportional to Gamma(lambda; 10, rate 10) Poisson(K; lambda) for K <= ``most``, so that K is
       a negative binomial, truncated: P(K) proportional to Gamma(10 + K) / (K! 11^K). Shape and rate are those of BASS

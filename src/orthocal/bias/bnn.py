@@ -76,8 +76,10 @@ class BNN(ListedPrior):
     """b(x) = a + sum_{h=1..H} v_h tanh(c_h + sum_j w_hj u_j(x)), or with a second layer of tanh units between.
 
     u are the inputs, scaled to [-1, 1] by the range of the data; one that is constant there is left out. With d inputs
-    that vary, s = ``weight_sd``, R = max(1, range of the residual at theta_tilde) and A its largest absolute value, in
-    units of the noise, the weights are independent with Neal's scales, which do not change:
+    that vary and s = ``weight_sd`` the weights are independent with Neal's scales. In ``oc.methods.Joint`` b is a + c
+    times such a function with R = 2 and A = 1, a over the noise sd Cauchy and c half-Cauchy with median 1. In
+    ``oc.methods.Projected`` R = max(1, range of the residual at theta_tilde), A its largest absolute value, in units of
+    the noise:
 
     - w_hj ~ N(0, s^2 / d), c_h ~ N(0, s^2), and in the second layer w_hk ~ N(0, s^2 / H), c_h ~ N(0, s^2);
     - v_h ~ N(0, (R / 2)^2 / H), so that more units do not make a larger function;

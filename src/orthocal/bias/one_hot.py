@@ -33,14 +33,20 @@ def prepared(prior: BiasPrior, setting: Setting, size_drawn: bool = False) -> Bi
 def widened(setting: Setting) -> Setting:
     """The same with a column for each label."""
     labels, numeric = setting.labels, setting.labels.numeric(len(setting.span))
-    counts = [len(one.labels) for one in labels.each]
+    counts, x = [len(one.labels) for one in labels.each], labels.one_hot(setting.x)
+    bounds = None
+    if setting.bounds is not None:
+        # between labels there is nothing to cut that the data do not have
+        own = x[:, len(numeric) :]
+        bounds = np.hstack([setting.bounds[:, numeric], np.stack([own.min(axis=0), own.max(axis=0)])])
     shares = np.concatenate([np.ones(len(numeric)), *(np.full(count, 1 / count) for count in counts)])
     return setting._replace(
-        x=labels.one_hot(setting.x),
+        x=x,
         nodes=labels.one_hot(setting.nodes),
         span=np.concatenate([setting.span[numeric], np.ones(sum(counts))]),
         labels=NO_LABELS,
         shares=shares,
+        bounds=bounds,
         unmerged=None if setting.unmerged is None else widened(setting.unmerged),
     )
 

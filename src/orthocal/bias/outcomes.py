@@ -65,7 +65,7 @@ def split_points(x: Array, nodes: Array, noise_var: Array) -> SplitPoints:
 class Residuals(NamedTuple):
     """What a bias is fitted to: x (n, d), its noise, the residual (n, q) and the gradient (n, q, p), whitened.
 
-    ``labels`` says which inputs are categorical.
+    ``labels`` says which inputs are categorical, and ``bounds`` (2, d) where the domain ends.
     """
 
     x: Array
@@ -73,6 +73,7 @@ class Residuals(NamedTuple):
     values: Array
     gradient: Array
     labels: LabelColumns = NO_LABELS
+    bounds: Array | None = None
 
     def settings(self, points: list[SplitPoints], span: Array) -> list[Setting]:
         """What a prior may know of each outcome."""
@@ -89,6 +90,7 @@ class Residuals(NamedTuple):
                 outcome=k,
                 noise_cov=self._noise_cov(own.informed, k),
                 labels=self.labels,
+                bounds=self.bounds,
             )
             for k, own in enumerate(points)
         ]
@@ -217,8 +219,8 @@ class OutcomesBias:
 
     def in_units_of(self, state: OutcomesState, sd: Array) -> OutcomesState:
         """The state of priors in units of the noise, with another sd of it, (c, q)."""
-        before = np.stack([own[0] for own in state.own], axis=1)
-        own = [(sd[:, k], one[1]) for k, one in enumerate(state.own)]
+        before = np.stack([own.sd for own in state.own], axis=1)
+        own = [one._replace(sd=sd[:, k]) for k, one in enumerate(state.own)]
         return OutcomesState(own, state.bias * (sd / before)[:, None])
 
     @property
@@ -270,7 +272,7 @@ class OutcomesBias:
                     for k, sampler in enumerate(self.samplers)
                 ]
             )
-        rounds = 1 if state is not None else FIRST_ROUNDS
+        rounds = 1 if state is not None or len(self.samplers) == 1 else FIRST_ROUNDS
         for _ in range(rounds):
             state, values = self._round(rngs, state, residual, noise)
         assert state is not None

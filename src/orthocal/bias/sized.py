@@ -20,10 +20,12 @@ import numpy as np
 
 from ..arrays import Array, IntArray, summed
 from ..regression.compiled import Gridded, Record
-from .base import BiasSampler
+from .base import BiasSampler, Setting
 
 Rngs = list[np.random.Generator]
 
+#: so many data do not tell where between them a tree is to be cut, nor beyond them whether it is
+FEW = 100
 #: what a sampler finds about scales that are drawn here
 _SCALES = ("leaf_sd", "coefficient_scale", "function_sd", "intercept_sd")
 
@@ -143,6 +145,11 @@ class AroundGridded(Gridded):
 
 class GriddedSized(AroundGridded, Sized):
     """The same with functions that are constant in the cells of a grid."""
+
+
+def with_bounds(setting: Setting) -> Setting:
+    """With the ends of the domain as points, for trees that may be cut beyond the data."""
+    return setting if setting.bounds is None else setting._replace(x=np.vstack([setting.x, setting.bounds]))
 
 
 def sized(own: BiasSampler, noise_var: Array) -> Sized:

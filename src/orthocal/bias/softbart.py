@@ -9,6 +9,7 @@ import numpy as np
 from ..arrays import Array
 from ..regression.settings import SoftBARTSettings
 from .base import BiasSampler, ListedPrior, Setting, listed
+from .sized import FEW, with_bounds
 from .tree_size import restored_offset, with_offset
 
 if TYPE_CHECKING:
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
 class SoftBART(SoftBARTSettings, ListedPrior):
     """b = a + sum_t sum_l phi_tl mu_tl, phi_tl a product of logistic gates psi((x_j - c) / tau_t): smooth trees.
 
-    mu_tl ~ N(0, (range / (2 k sqrt(trees)))^2), the range that of the residual at theta_tilde, and
-    a ~ N(0, A^2), A its largest absolute value, at least the noise: a bias need not be centred at 0. Every point is in
-    every leaf, so a soft tree costs about eight times as much as a hard one: hence 50 trees, where BART has 200.
+    mu_tl ~ N(0, c^2 / trees), and a is a constant: a bias need not be centred at 0. In ``oc.methods.Joint`` c and a are
+    drawn: c / s is half-Cauchy with median 4 / k and a / s Cauchy, s the noise sd. In ``oc.methods.Projected`` c is
+    range / (2 k), the range that of the residual at theta_tilde, and a ~ N(0, A^2), A its largest absolute value; both
+    at least the noise. Every point is in every leaf, so a soft tree costs about eight times as much as a hard one:
+    hence 50 trees, where BART has 200.
 
     Parameters
     ----------
@@ -76,19 +79,19 @@ class SoftBART(SoftBARTSettings, ListedPrior):
     def prepare(self, setting: Setting) -> BiasSampler:
         # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
         residual = setting.every.residual
-        own = self._sampler(setting, max(float(np.ptp(residual)), 1.0) / 4)
+        own = self._sampler(setting, max(float(np.ptp(residual)), 1.0) / 4, setting)
         return with_offset(own, residual, setting.noise_var)
 
     def prepare_unit(self, setting: Setting) -> BiasSampler:
-        return self._sampler(setting, 2.0)
+        return self._sampler(setting, 2.0, with_bounds(setting) if len(setting.every.x) <= FEW else setting)
 
-    def _sampler(self, setting: Setting, spread: float) -> SoftBARTSampler:
-        """With functions whose sd is ``spread`` for k = 2, but that gates make them smoother."""
+    def _sampler(self, setting: Setting, spread: float, wide: Setting) -> SoftBARTSampler:
+        """With functions whose sd is ``spread`` for k = 2, but that gates make them smoother; cut in ``wide``."""
         # compiled, and loaded by those who use it
         from ..regression.softbart import SoftBARTSampler
 
         leaf_sd = 2 * spread / (self.k * np.sqrt(self.trees))
-        low, width = self.range_of_cuts(setting)
+        low, width = self.range_of_cuts(wide)
         # the data say nothing about an input that is constant: the function must not depend on it
         scale = np.where(width > 0, 1 / np.where(width > 0, width, 1.0), 0.0)
         return SoftBARTSampler(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import is_dataclass, replace
 from typing import Any, cast
 
+import numpy as np
+
 from ..arrays import Array
 from ..bias import GP, BiasPrior, Independent
 from ..bias.base import ListedPrior
@@ -97,4 +99,5 @@ def residuals_of(problem: Problem) -> Residuals:
     """What a bias is fitted to."""
     data, left = problem.data, problem.complete_y - problem.fit
     values = problem.whiten(stand_ins(data.x, problem.span, left, data.observed, data.labels))
-    return Residuals(data.x, problem.noise, values, problem.gradient_at_data, data.labels)
+    bounds = None if data.without_inputs else np.stack(problem.domain.bounds(data.d))
+    return Residuals(data.x, problem.noise, values, problem.gradient_at_data, data.labels, bounds)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, BoolArray
 from ..bias.outcomes import DrawnNoise, OutcomesBias, OutcomesState
 from ..errors import InputError
 from ..problem.noise.noise import observed_precision
@@ -50,13 +50,13 @@ class ChainNoise:
     def __init__(self, problem: Problem) -> None:
         noise = problem.noise
         self._noise, self._q = noise, len(noise.cov)
-        self._seen = noise.observed.any(axis=1)
+        self._seen: BoolArray = np.any(noise.observed, axis=1, keepdims=True)[:, 0]
         self._relative, self._group = noise.relative_sd, noise.groups
         self._groups = 0 if noise.groups is None else int(noise.groups.max()) + 1
         self._holes = [
             (np.flatnonzero((noise.observed == pattern).all(axis=1)), np.flatnonzero(~pattern))
             for pattern in np.unique(noise.observed, axis=0)
-            if not pattern.all()
+            if pattern.any() and not pattern.all()
         ]
         if self._seen.sum() < self._q:
             raise InputError(
@@ -73,9 +73,10 @@ class ChainNoise:
     def of_rows(self, state: NoiseState) -> DrawnNoise:
         """What each row says, (c, n, q, q), or (c, 1, q, q) where all rows say the same; and s."""
         precision = np.linalg.inv(state.cov)[:, None]
-        factor = self._factor(state)
-        alike = not self._groups and (self._relative == 1.0).all()
-        return DrawnNoise(precision if alike else precision / (factor[..., None] * factor[..., None, :]), state.sd)
+        if self._groups or not self._seen.all() or (self._relative != 1.0).any():
+            inverse = self._seen[:, None] / self._factor(state)
+            precision = precision * inverse[..., None] * inverse[..., None, :]
+        return DrawnNoise(precision, state.sd)
 
     def _factor(self, state: NoiseState) -> Array:
         """D, (c, n, q)."""
@@ -92,10 +93,10 @@ class ChainNoise:
 
     def of_observed(self, state: NoiseState) -> Array:
         """What the observed cells of each row say, (c, n, q, q), or (c, 1, q, q) where all rows say the same."""
-        whole, back = self.of_rows(state).precision, self._noise.unwhitener
         if not self._holes:
-            return whole
-        cov = np.broadcast_to(back @ np.linalg.inv(whole) @ back.T, (len(whole), *self._seen.shape, *whole.shape[2:]))
+            return self.of_rows(state).precision
+        back, factor = self._noise.unwhitener, self._factor(state)
+        cov = back @ (state.cov[:, None] * factor[..., None] * factor[..., None, :]) @ back.T
         own = np.stack([observed_precision(one, self._noise.observed) for one in cov])
         return np.asarray(back.T @ own @ back)
 

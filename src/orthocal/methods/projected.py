@@ -219,6 +219,11 @@ class _ProjectedRun(Stepper[_Kept]):
         self._correlated = None if self._latent is None else self._latent.start(len(plan.rngs))
         self._tilde = problem.whiten(problem.fit)
         self._bias_state: OutcomesState | None = None
+        if noise.groups is not None:
+            raise InputError(
+                "GroupNoise(sample=True): this method cannot draw the noise of groups; take gp or bart, or GroupNoise "
+                "without sample"
+            )
         self._noise = ChainNoise(problem) if noise.source is NoiseSource.UNKNOWN else None
         self._noise_state: NoiseState | None = None if self._noise is None else self._noise.start(len(plan.rngs))
         tilde = problem.theta_tilde

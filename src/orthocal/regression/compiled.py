@@ -53,7 +53,7 @@ class ChainwiseSampler:
 
     A new prior overrides ``one_draw``, and ``one_record`` and ``one_prediction`` if it shall predict at new points. If
     it can multiply its noise variances by a number at each draw, it sets ``takes_noise_scale`` and its ``one_draw``
-    takes ``noise_scale``: it can then be used with sampled noise.
+    takes ``noise_scale``. Where the noise is unknown, others are priors of the bias in units of the noise.
 
     Examples
     --------
