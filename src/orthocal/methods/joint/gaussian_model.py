@@ -81,7 +81,8 @@ class GaussianModel:
         self._gradient = np.einsum("ck,ckp->cp", self._mix, self._slopes[self._row])
         self._precision = linear.precision * np.outer(linear.unit, linear.unit)
         information = np.sum(self._gradient**2, axis=0)
-        self._flat = bool((np.diag(self._precision) < WEAK_PRIOR * information).all())
+        weak = bool((np.diag(self._precision) < WEAK_PRIOR * information).all())
+        self._flat = weak or not linear.coefficients.any()
         self._prior_root = linear.prior_root() * linear.unit
         # lambda(b) from b at the distinct points, (q, p, u)
         coefficients = (linear.coefficients / linear.unit[:, None]).reshape(len(linear.unit), -1, data.q)
@@ -96,9 +97,24 @@ class GaussianModel:
 
     def evidence(self, vectors: Array) -> Array:
         """log p(y | v) up to a constant for each v (m, k), (m,); -inf where rounding leaves no covariance."""
-        c, p = self._gradient.shape
-        if len(vectors) > 1 and len(vectors) * c**2 > BLOCK:
+        if len(vectors) > 1 and len(vectors) * len(self._z) ** 2 > BLOCK:
             return np.concatenate([self.evidence(part) for part in np.array_split(vectors, 2)])
+        slopes, left, log_det = self._whitened(vectors)
+        information = np.swapaxes(slopes, 1, 2) @ slopes + self._precision
+        pull = np.einsum("mcp,mc->mp", slopes, left) + self._pull
+        explained = np.sum(pull * np.linalg.solve(information, pull[..., None])[..., 0], axis=1)
+        found = -0.5 * (log_det + np.linalg.slogdet(information)[1] + np.sum(left**2, axis=1) - explained)
+        return np.where(np.isfinite(found), found, -np.inf)
+
+    def information(self, vectors: Array) -> tuple[Array, Array]:
+        """G'C^-1 G (m, p, p) and G'C^-1 z (m, p) for each v, G in units of the gradients' lengths."""
+        each = [self._whitened(v[None]) for v in vectors]
+        found = [(slopes[0].T @ slopes[0], slopes[0].T @ left[0]) for slopes, left, _ in each]
+        return np.stack([H for H, _ in found]), np.stack([h for _, h in found])
+
+    def _whitened(self, vectors: Array) -> tuple[Array, Array, Array]:
+        """L^-1 G (m, c, p), L^-1 z (m, c) and log|C| (m,), with C = L L' for each v."""
+        c, p = self._gradient.shape
         beside = np.column_stack([self._gradient, self._z])
         whole = np.zeros((len(vectors), c + p + 1, c + p + 1))
         whole[:, :c, :c] = [self._covariance(v) for v in vectors]
@@ -107,12 +123,7 @@ class GaussianModel:
         whole[:, np.arange(c, c + p + 1), np.arange(c, c + p + 1)] = 1e200
         root = _roots(whole)
         slopes, left = np.swapaxes(root[:, c:-1, :c], 1, 2), root[:, -1, :c]
-        information = np.swapaxes(slopes, 1, 2) @ slopes + self._precision
-        pull = np.einsum("mcp,mc->mp", slopes, left) + self._pull
-        explained = np.sum(pull * np.linalg.solve(information, pull[..., None])[..., 0], axis=1)
-        log_det = 2 * np.log(np.diagonal(root, axis1=1, axis2=2)[:, :c]).sum(axis=1) + np.linalg.slogdet(information)[1]
-        found = -0.5 * (log_det + np.sum(left**2, axis=1) - explained)
-        return np.where(np.isfinite(found), found, -np.inf)
+        return slopes, left, 2 * np.log(np.diagonal(root, axis1=1, axis2=2)[:, :c]).sum(axis=1)
 
     def _covariance(self, v: Array) -> Array:
         """C, (c, c)."""
@@ -163,20 +174,19 @@ class GaussianModel:
         b = L w, e and t are drawn from their priors; then u = M^-1 (G'C^-1 (z - b - e) + V^-1 t), and what that leaves
         of z moves w.
         """
-
-        def normal(width: int) -> Array:
-            each = zip(rngs, counts, strict=True)
-            return np.concatenate([rng.standard_normal((count, width)) for rng, count in each])
-
         law = self.law(v)
-        white = normal(law.design.shape[1])
-        gap = self._z - white @ law.design.T - normal(len(self._z)) @ law.noise_root.T
-        pulled = self._pull + normal(len(self._unit)) @ self._prior_root
+        white, gap = self.from_priors(rngs, counts, law)
+        pulled = self._pull + normals(rngs, counts, len(self._unit)) @ self._prior_root
         weighted = cho_solve((law.lower, True), self._gradient).T
         information = weighted @ self._gradient + self._precision
         u = np.linalg.solve(information, (gap @ weighted.T + pulled).T).T
         white += cho_solve((law.lower, True), (gap - u @ self._gradient.T).T).T @ law.design
         return self._at_points(u, white, law.roots)
+
+    def from_priors(self, rngs: list[np.random.Generator], counts: IntArray, law: GaussianLaw) -> tuple[Array, Array]:
+        """White noise w of b (s, w), and what b and e leave of z, (s, c)."""
+        white = normals(rngs, counts, law.design.shape[1])
+        return white, self._z - white @ law.design.T - normals(rngs, counts, len(self._z)) @ law.noise_root.T
 
     def draw_bias(self, rng: np.random.Generator, law: GaussianLaw, left: Array) -> Array:
         """b at data and nodes, (n + m, q), given what theta leaves at the cells, where nothing is taken from b."""
@@ -191,12 +201,27 @@ class GaussianModel:
         return -float(np.log(np.diag(law.lower)).sum() + 0.5 * white @ white)
 
     def _at_points(self, u: Array, white: Array, roots: list[Array]) -> GaussianDraws:
-        ends = np.cumsum([len(root) for root in roots])[:-1]
-        values = [own @ root.T for own, root in zip(np.split(white, ends, axis=1), roots, strict=True)]
+        values = _at_distinct(white, roots)
         taken = np.sum([own @ part.T for own, part in zip(values, self._taken, strict=True)], axis=0)
-        bias = np.stack([own[:, self._everywhere] for own in values], axis=-1)
+        bias = self._in_order(values)
         real = bias + np.einsum("xkp,sp->sxk", self._slopes, u - taken)
         return GaussianDraws(u * self._unit, real, bias)
+
+
+    def _in_order(self, values: list[Array]) -> Array:
+        """Of each outcome at the distinct points (s, u), at data and nodes, (s, n + m, q)."""
+        return np.stack([own[:, self._everywhere] for own in values], axis=-1)
+
+
+def _at_distinct(white: Array, roots: list[Array]) -> list[Array]:
+    """b of each outcome at the distinct points, (s, u), from white noise (s, w)."""
+    ends = np.cumsum([len(root) for root in roots])[:-1]
+    return [own @ root.T for own, root in zip(np.split(white, ends, axis=1), roots, strict=True)]
+
+
+def normals(rngs: list[np.random.Generator], counts: IntArray, width: int) -> Array:
+    """``counts`` rows of normal numbers by each generator, (s, width)."""
+    return np.concatenate([rng.standard_normal((count, width)) for rng, count in zip(rngs, counts, strict=True)])
 
 
 def _roots(matrices: Array) -> Array:
