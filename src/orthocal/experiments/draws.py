@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from ..arrays import Array, IntArray
-from ..bias import GP
 from ..emulators import Emulator
 from ..errors import InputError
 from ..methods import Method
@@ -37,7 +36,7 @@ from ..problem.fingerprint import digest
 from ..problem.problem import Problem
 from ..problem.simulator.emulator import DrawLike, EmulatorWithDraws, emulator_with_draws
 from ..projection import ProjectionKind
-from .arrowhead import RegressionPart
+from .experiment_model import RegressionPart
 from .experiments import Experiments
 from .pooled import Hyper, with_pooling
 from .regression import JointRegression, regressed
@@ -176,11 +175,6 @@ def joint_method(method: Method) -> Joint:
             f"several experiments are calibrated by the joint projection, not by {kind!r}: take gp, bart, softbart, "
             "bmars, bnn, or oc.methods.Joint(bias=...)"
         )
-    if isinstance(method.bias, GP) and method.bias.sampled:
-        raise InputError(
-            "sampled hyperparameters of a Gaussian process are for one problem: with several experiments leave "
-            'hyperparameters="sample" out'
-        )
     return method
 
 
@@ -297,7 +291,8 @@ class _View(NamedTuple):
             bias=values.bias,
             kept=kept,
             at_data=values.statistics,
-            stats={"lp": chain(-0.5 * self._squares()), "acceptance_rate": np.ones((chain.chains, chain.draws))},
+            stats={"lp": chain(-0.5 * self._squares()), "acceptance_rate": np.ones((chain.chains, chain.draws))}
+            | {name: chain(values) for name, values in own.stats.items()},
             projection=ProjectionKind.JOINT,
             coefficient=-chain(beta[:, columns]),
             prior_shift=None if shift is None else chain(shift),

@@ -207,6 +207,9 @@ class GaussianModel:
         real = bias + np.einsum("xkp,sp->sxk", self._slopes, u - taken)
         return GaussianDraws(u * self._unit, real, bias)
 
+    def at_all_points(self, white: Array, roots: list[Array]) -> Array:
+        """b at data and nodes, (s, n + m, q), from white noise (s, w)."""
+        return self._in_order(_at_distinct(white, roots))
 
     def _in_order(self, values: list[Array]) -> Array:
         """Of each outcome at the distinct points (s, u), at data and nodes, (s, n + m, q)."""
