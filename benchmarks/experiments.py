@@ -4,6 +4,7 @@ python benchmarks/experiments.py                    seconds of 1 to 20 experimen
 python benchmarks/experiments.py coverage gp 100    95 % intervals over 100 data sets of five experiments, each with
                                                     another sign or phase of what the simulators miss
 python benchmarks/experiments.py coverage gp 40 100    the 40 data sets that follow these
+python benchmarks/experiments.py coverage gp 100 0 unknown    the same with noise that is not given
 python benchmarks/experiments.py pooled gp 100      the same with a pooled offset: mu and tau
 python benchmarks/experiments.py fixed gp 100       with the same biases in all data sets
 python benchmarks/experiments.py prior gp 100       with biases that are drawn from a Gaussian process
@@ -70,21 +71,25 @@ def drawn_biases(rng, kind):
     return found
 
 
-def problems(rng, offsets, biases):
+def problems(rng, offsets, biases, noise):
     made = {}
     for name, (n, d, sd, _) in RIGS.items():
         x = rng.uniform(0, 1, (n, d))
         y = simulated(x, (RATE, HEIGHT, offsets[name])) + biases[name](x) + sd * rng.standard_normal(n)
-        made[name] = oc.Problem(x, y, simulated, PRIORS, oc.Box([0.0] * d, [1.0] * d), noise_cov=sd**2, starts=4)
+        cov = sd**2 if noise == "given" else noise
+        made[name] = oc.Problem(x, y, simulated, PRIORS, oc.Box([0.0] * d, [1.0] * d), noise_cov=cov, starts=4)
     return made
 
 
-def truth(offsets, biases):
-    """theta*: where the sum of the losses in units of the noise is least, by quadrature and another minimiser."""
+def truth(offsets, biases, sds):
+    """theta*: where the sum of the losses in units of the noise is least, by quadrature and another minimiser.
+
+    With unknown noise these units, ``sds``, are rough estimates: they say how much each experiment counts.
+    """
     parts = []
     points, weights = np.polynomial.legendre.leggauss(40)
     points, weights = (points + 1) / 2, weights / 2
-    for k, (name, (_, d, sd, _)) in enumerate(RIGS.items()):
+    for k, ((name, (_, d, _, _)), sd) in enumerate(zip(RIGS.items(), sds, strict=True)):
         grid = np.stack([one.ravel() for one in np.meshgrid(*[points] * d, indexing="ij")], axis=1)
         weight = np.prod(np.meshgrid(*[weights] * d, indexing="ij"), axis=0).ravel()
         real = simulated(grid, (RATE, HEIGHT, offsets[name])) + biases[name](grid)
@@ -98,16 +103,17 @@ def truth(offsets, biases):
     return least_squares(left, [RATE, HEIGHT, *offsets.values()], xtol=1e-14, ftol=1e-14, gtol=1e-14).x
 
 
-def coverage(kind, method, sets, first):
+def coverage(kind, method, sets, first, noise):
     """How many 95 % intervals hold theta*, for every parameter."""
     held, spreads, widths, worth, began, pooled = [], [], [], [], time.process_time(), kind == "pooled"
     for number in range(first, first + sets):
         rng = np.random.default_rng([19, number])
         offsets, biases = drawn_offsets(rng), drawn_biases(rng, kind)
-        experiments = oc.Experiments(problems(rng, offsets, biases), {"offset": oc.Pooled()} if pooled else ["offset"])
+        made = problems(rng, offsets, biases, noise)
+        experiments = oc.Experiments(made, {"offset": oc.Pooled()} if pooled else ["offset"])
         posterior = oc.calibrate(experiments, method, draws=500, chains=2, seed=number, progress=False)
         theta = posterior.theta.reshape(-1, posterior.theta.shape[2])
-        target = truth(offsets, biases)
+        target = truth(offsets, biases, [np.sqrt(one.noise.cov[0, 0]) for one in made.values()])
         if pooled:
             # the law of the offsets, moved by what the bias does to each of them
             moved = np.mean(target[2:] - np.array(list(offsets.values())))
@@ -150,8 +156,8 @@ def main():
     if kind == "cost":
         cost(tuple(int(one) for one in rest) or (1, 2, 5, 10, 20))
     else:
-        method, sets, first = (*rest, *("gp", "100", "0")[len(rest) :])
-        coverage(kind, method, int(sets), int(first))
+        method, sets, first, noise = (*rest, *("gp", "100", "0", "given")[len(rest) :])
+        coverage(kind, method, int(sets), int(first), noise)
 
 
 if __name__ == "__main__":
