@@ -92,11 +92,17 @@ def kept_hyperparameters(
 
 
 def hyperparameter_points(
-    problem: Problem, prior: GP, linear: Linear, unknowns: Unknowns, nodes: Array, rough: WeightedPoints | None = None
+    problem: Problem,
+    prior: GP,
+    linear: Linear,
+    unknowns: Unknowns,
+    nodes: Array,
+    rough: WeightedPoints | None = None,
+    most: int = MOST_CELLS,
 ) -> Array:
     """What the data say about the hyperparameters, as vectors v (m, k), each as good as the others.
 
-    ``rough`` are points that say roughly where they are.
+    ``rough`` are points that say roughly where they are, and ``most`` is how many cells are asked.
     """
     given = problem, prior, linear, unknowns, nodes
     cells = int(problem.data.observed.sum())
@@ -107,7 +113,7 @@ def hyperparameter_points(
         mean, covariance = rough.moments()
         root = np.linalg.cholesky(covariance)
     enough = float(np.clip(WORTH / cells, LEAST_POINTS, MOST_POINTS))
-    found = weighted_points(_log_density(*given, MOST_CELLS), mean, root, enough)
+    found = weighted_points(_log_density(*given, most), mean, root, enough)
     if len(mean) and found.effective < WORTHLESS:
         what = f"noise and bias have {len(mean)} unknowns, too many for these data: give "
         raise InputError(what + NOISE_COV + ', or take hyperparameters="marginal-likelihood"')
