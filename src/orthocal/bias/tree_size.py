@@ -121,7 +121,7 @@ def restored_offset(own: BiasSampler, settings: dict[str, Any], noise_var: Array
 
 
 #: root mean square of c where its logarithm is normal, with a factor of three either way: sds below are as probable as
-#: each other, as with Gaussian processes (``experiments/scales.py``)
+#: each other, as with Gaussian processes
 TYPICAL = float(np.exp(np.log(3.0) ** 2))
 #: updates of the trees and of c a draw: of few data they cost little, and large sizes are left slowly
 TURNS = 4

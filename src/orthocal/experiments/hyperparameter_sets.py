@@ -198,7 +198,7 @@ def _points(part: RegressionPart, known: Elsewhere) -> Array:
         return unknowns.values[None]
     nodes = part.problem.rule.nodes[:0]
     linear = part.free_linear(nodes, pull, precision)
-    return hyperparameter_points(part.problem, prior, linear, unknowns, nodes, rough, MOST_CELLS)
+    return hyperparameter_points(part.problem, prior, linear, unknowns, nodes, rough=rough, most=MOST_CELLS)
 
 
 def _is_weak(parts: list[RegressionPart], prior: ThetaPrior) -> bool:

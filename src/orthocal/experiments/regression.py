@@ -96,7 +96,7 @@ def _part(
     taken = (coefficients.reshape(len(coefficients), -1, problem.data.q) @ cells).reshape(len(coefficients), -1)
     columns = np.flatnonzero(np.abs(np.concatenate([own.at_data, own.at_nodes])).max(axis=(0, 1)) > 0)
     part = RegressionPart(problem, own._replace(coefficients=taken), columns, cells, None, None, None, None)
-    if not isinstance(prior, GP) or problem.data.without_inputs or not _few(problem):
+    if not isinstance(prior, GP) or problem.data.without_inputs or not (prior.sampled or _few(problem)):
         return _with_samplers(part, prior)
     unknowns = Unknowns.of(problem, prior)
     return part._replace(prior=prior, unknowns=unknowns) if unknowns.free.any() else _with_samplers(part, prior)

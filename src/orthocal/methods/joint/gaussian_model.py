@@ -85,7 +85,7 @@ class GaussianModel:
         self._flat = weak or not linear.coefficients.any()
         self._prior_root = linear.prior_root() * linear.unit
         # lambda(b) from b at the distinct points, (q, p, u)
-        coefficients = (linear.coefficients / linear.unit[:, None]).reshape(len(linear.unit), -1, data.q)
+        coefficients = (linear.coefficients / linear.unit[:, None]).reshape(len(linear.unit), len(nodes), data.q)
         taken = np.zeros((len(self._points), data.q, len(linear.unit)))
         np.add.at(taken, at_nodes, np.moveaxis(coefficients, 0, 2))
         self._taken = np.moveaxis(taken, 0, 2)
