@@ -147,7 +147,7 @@ def test_the_evidence_of_all_with_a_prior_that_says_much():
     G = np.vstack([gradients(name, experiments[name].data.x[:, 0]) for name in TRUE])
     sums, rest, expected = [], [], []
     for _ in range(3):
-        K, noise, start, total, own = [], [], hyperparameter_sets.Sums.zeros(1, 3, 3), 0.0, []
+        K, noise, start, total, own = [], [], hyperparameter_sets.ToldByAll.zeros(1, 3, 3), 0.0, []
         for name, part in parts.items():
             x, unit = part.problem.data.x[:, 0], np.sqrt(part.problem.noise.cov[0, 0])
             v = part.unknowns.values + 0.7 * rng.standard_normal(len(part.unknowns.values))

@@ -7,7 +7,7 @@ from scipy import stats
 import orthocal as oc
 from orthocal.experiments import hyperparameter_sets
 from orthocal.experiments.experiment_model import Told
-from orthocal.experiments.hyperparameter_sets import Sums, ThetaPrior
+from orthocal.experiments.hyperparameter_sets import ThetaPrior, ToldByAll
 
 NOISE_SD = 0.1
 PRIORS = {"a": stats.norm(0, 10), "offset": stats.norm(0, 5)}
@@ -49,7 +49,7 @@ def test_points_are_chosen_as_often_as_the_evidence_of_all_says(monkeypatch):
         T, m = 0.3 * rng.standard_normal((4, 2, len(own))), rng.standard_normal((4, 2))
         told.append(Told(roots @ roots.swapaxes(1, 2), 2 * rng.standard_normal((4, len(own))), T, Z, m))
     prior = ThetaPrior(np.array([0, 2]), np.array([0.5, -1.0]), np.array([[2.0, 0.3], [0.3, 1.0]]))
-    start, alone = Sums.zeros(count, p, 2), [rng.normal(size=4) for _ in columns]
+    start, alone = ToldByAll.zeros(count, p, 2), [rng.normal(size=4) for _ in columns]
     start.H += np.eye(p) + 0.3
     start.h += rng.standard_normal(p)
     chosen, shares, log_density = hyperparameter_sets._chosen(columns, told, alone, start, prior), np.zeros((4, 4)), {}

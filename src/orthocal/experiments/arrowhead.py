@@ -28,7 +28,7 @@ from ..methods.joint.gaussian_model import normals
 from ..methods.joint.regress import Linear, Regressed, in_memory
 from ..methods.joint.regress_integrated import KeptHyperparameters, in_turn, kept_hyperparameters
 from .experiment_model import ExperimentModel, RegressionPart, Told
-from .hyperparameter_sets import HyperparameterSets, Sums, ThetaPrior, model_of
+from .hyperparameter_sets import HyperparameterSets, ThetaPrior, ToldByAll, model_of
 
 
 def arrow_draws(parts: list[RegressionPart], linear: Linear, plan: Plan) -> list[Regressed]:
@@ -39,7 +39,7 @@ def arrow_draws(parts: list[RegressionPart], linear: Linear, plan: Plan) -> list
     root = (linear.prior_root() * linear.unit)[:, prior.felt]
     pulls = prior.pull + normals(plan.rngs, np.full(len(plan.rngs), plan.draws), len(root)) @ root
     drawn = [
-        _Experiment.drawn(part, points, numbers[chosen], plan, prior.felt)
+        _ExperimentDraws.drawn(part, points, numbers[chosen], plan, prior.felt)
         for part, points, numbers in zip(parts, sets.points, sets.numbers.T, strict=True)
     ]
     beta, multipliers = np.empty((chosen.size, len(linear.unit))), np.empty((chosen.size, len(prior.felt)))
@@ -52,10 +52,10 @@ def arrow_draws(parts: list[RegressionPart], linear: Linear, plan: Plan) -> list
 
 
 def _solved(
-    each: list[tuple[_Experiment, Told]], rows: IntArray, pulls: Array, prior: ThetaPrior, p: int
+    each: list[tuple[_ExperimentDraws, Told]], rows: IntArray, pulls: Array, prior: ThetaPrior, p: int
 ) -> tuple[Array, Array]:
     """beta (s, P) and mu (s, j) of the draws with one set."""
-    sums, left = Sums.zeros(1, p, len(prior.felt)), np.zeros((len(rows), p))
+    sums, left = ToldByAll.zeros(1, p, len(prior.felt)), np.zeros((len(rows), p))
     added = np.zeros((len(rows), len(prior.felt)))
     for one, told in each:
         sums = sums.plus(one.part.columns, Told(*(part[None] for part in told)))
@@ -68,7 +68,7 @@ def _solved(
 
 
 @dataclass
-class _Experiment:
+class _ExperimentDraws:
     """The draws of one experiment, b (s, n + m, q) among them; by the numbers of its points, what holds for each."""
 
     part: RegressionPart
@@ -81,7 +81,9 @@ class _Experiment:
     moves: dict[int, Array]
 
     @classmethod
-    def drawn(cls, part: RegressionPart, points: Array, chosen: IntArray, plan: Plan, felt: IntArray) -> _Experiment:
+    def drawn(
+        cls, part: RegressionPart, points: Array, chosen: IntArray, plan: Plan, felt: IntArray
+    ) -> _ExperimentDraws:
         """With beta = 0 and no prior of theta; ``chosen`` (c, s) says which point each draw has."""
         prior, unknowns = model_of(part)
         model = ExperimentModel(part, prior, unknowns, felt)

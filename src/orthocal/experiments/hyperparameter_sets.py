@@ -60,7 +60,7 @@ class ThetaPrior(NamedTuple):
 
 
 @dataclass
-class Sums:
+class ToldByAll:
     """What all experiments say together, for each of some sets: see ``Told``."""
 
     H: Array
@@ -70,13 +70,13 @@ class Sums:
     m: Array
 
     @classmethod
-    def zeros(cls, count: int, p: int, felt: int) -> Sums:
+    def zeros(cls, count: int, p: int, felt: int) -> ToldByAll:
         shapes = (p, p), (p,), (felt, p), (felt, felt), (felt,)
         return cls(*(np.zeros((count, *shape)) for shape in shapes))
 
-    def plus(self, columns: IntArray, told: Told) -> Sums:
+    def plus(self, columns: IntArray, told: Told) -> ToldByAll:
         """With one experiment, whose parameters are ``columns``, (count, ...)."""
-        found = Sums(self.H.copy(), self.h.copy(), self.T.copy(), self.Z + told.Z, self.m + told.m)
+        found = ToldByAll(self.H.copy(), self.h.copy(), self.T.copy(), self.Z + told.Z, self.m + told.m)
         found.H[:, columns[:, None], columns] += told.H
         found.h[:, columns] += told.h
         found.T[:, :, columns] += told.T
@@ -97,10 +97,10 @@ class Sums:
         rest = (start + self.m) @ prior.pull - np.sum(start * taken, axis=1) + np.linalg.slogdet(W)[1]
         return np.asarray(0.5 * rest + of_beta(precision, pull))
 
-    def where(self, chosen: Array, other: Sums) -> Sums:
+    def where(self, chosen: Array, other: ToldByAll) -> ToldByAll:
         """These where ``chosen`` (count,), and else the others."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Sums(*(np.where(chosen.reshape(-1, *[1] * (a.ndim - 1)), a, b) for a, b in pairs))
+        return ToldByAll(*(np.where(chosen.reshape(-1, *[1] * (a.ndim - 1)), a, b) for a, b in pairs))
 
 
 def of_beta(H: Array, h: Array) -> Array:
@@ -126,7 +126,7 @@ class HyperparameterSets(NamedTuple):
         told = [_told(part, own, felt) for part, own in zip(parts, points, strict=True)]
         alone = [of_beta(one.H + H, one.h + h) for one, (H, h, _) in zip(told, known, strict=True)]
         count = min(max(LEAST_SETS, *map(len, points)), BLOCK // len(linear.unit) ** 2 + 1)
-        start = Sums.zeros(count, len(linear.unit), len(felt))
+        start = ToldByAll.zeros(count, len(linear.unit), len(felt))
         if weak:
             # as one of beta: what it says of the biases is nothing
             start.H[:, prior.felt[:, None], prior.felt] += prior.precision
@@ -221,7 +221,9 @@ def _told(part: RegressionPart, points: Array, felt: IntArray) -> Told:
     return Told(H, h, *(np.zeros((len(points), *one)) for one in ((0, H.shape[1]), (0, 0), (0,))))
 
 
-def _chosen(columns: list[IntArray], told: list[Told], alone: list[Array], start: Sums, prior: ThetaPrior) -> IntArray:
+def _chosen(
+    columns: list[IntArray], told: list[Told], alone: list[Array], start: ToldByAll, prior: ThetaPrior
+) -> IntArray:
     """Which point of each experiment the sets have, (sets, e), by chains of independence Metropolis moves."""
     rng, count = np.random.default_rng(0), len(start.h)
     sizes = [len(one) for one in alone]
