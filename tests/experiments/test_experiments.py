@@ -241,8 +241,6 @@ def test_constraints_of_all_hold():
 def test_other_methods_and_predictions_of_nothing(two, posterior):
     with pytest.raises(oc.errors.InputError, match="by the joint projection, not by 'ko'"):
         calibrated(two, "ko")
-    with pytest.raises(oc.errors.InputError, match="leave hyperparameters"):
-        calibrated(two, oc.methods.Joint(oc.bias.GP(hyperparameters="sample")))
     with pytest.raises(oc.errors.InputError, match=r"posterior\['rig A'\].predict"):
         posterior.predict(np.array([0.5]))
     with pytest.raises(oc.errors.InputError, match="there is no experiment 'rig C'"):

@@ -6,7 +6,7 @@ from scipy import stats
 
 import orthocal as oc
 from orthocal.experiments import regression
-from orthocal.experiments.scales import SmallDataBART, SmallDataSoftBART, small_data_prior
+from orthocal.experiments.small_data import SmallDataBART, SmallDataSoftBART, small_data_prior
 
 
 def f(x, theta):

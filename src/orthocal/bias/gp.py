@@ -16,7 +16,6 @@ from ..findings import Finding, Level
 from ..regression.gaussian_process import (
     Hyperparameters,
     Labelled,
-    LogPrior,
     check_smoothness,
     fit_hyperparameters,
     label_odds,
@@ -193,8 +192,8 @@ class GP(ListedPrior):
             setting.labels.columns,
         )
 
-    def scales(self, setting: Setting, expected: LogPrior | None = None) -> Scales:
-        """The hyperparameters that are given, and the others by marginal likelihood, with what is ``expected``.
+    def scales(self, setting: Setting) -> Scales:
+        """The hyperparameters that are given, and the others by marginal likelihood.
 
         Examples
         --------
@@ -222,7 +221,6 @@ class GP(ListedPrior):
                 noise_var=1.0,
                 relative_cov=every.noise_cov,
                 labelled=setting.labels.columns,
-                expected=expected,
             )
             sd, length = fit.sd, fit.lengthscale
             at_bound = ends(fit, every.residual, setting.span)

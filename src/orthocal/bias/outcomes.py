@@ -26,7 +26,6 @@ from .base import BiasPrior, BiasSampler, InNoiseUnits, Setting, scales_noise, t
 from .gp import GP, GPSampler
 from .gp_sampler import MOST_JOINT_POINTS, JointGP
 from .one_hot import OneHotSampler, prepared
-from .sampled_gp import SampledGPSampler
 from .sized import Sized
 
 if TYPE_CHECKING:
@@ -241,13 +240,6 @@ class OutcomesBias:
         return self.gathered(
             [(one, one[:, process.prior_root[1]]) for one, process in zip(own, self.processes, strict=True)]
         )[0]
-
-    def with_hyperparameters(self, k: int) -> SampledGPSampler:
-        """Predictions of outcome k where every draw has hyperparameters of its own; Gaussian processes only."""
-        points, process = self._points[k], self.processes[k]
-        return SampledGPSampler(
-            process.nu, points.x, points.nodes, points.noise_var, process.unit, tuple(process.labelled)
-        )
 
     def joint(self) -> JointGP:
         """The Gaussian processes of all outcomes at once."""

@@ -36,7 +36,7 @@ from ..problem.fingerprint import digest
 from ..problem.problem import Problem
 from ..problem.simulator.emulator import DrawLike, EmulatorWithDraws, emulator_with_draws
 from ..projection import ProjectionKind
-from .arrowhead import RegressionPart
+from .experiment_model import RegressionPart
 from .experiments import Experiments
 from .pooled import Hyper, with_pooling
 from .regression import JointRegression, regressed
@@ -291,7 +291,8 @@ class _View(NamedTuple):
             bias=values.bias,
             kept=kept,
             at_data=values.statistics,
-            stats={"lp": chain(-0.5 * self._squares()), "acceptance_rate": np.ones((chain.chains, chain.draws))},
+            stats={"lp": chain(-0.5 * self._squares()), "acceptance_rate": np.ones((chain.chains, chain.draws))}
+            | {name: chain(values) for name, values in own.stats.items()},
             projection=ProjectionKind.JOINT,
             coefficient=-chain(beta[:, columns]),
             prior_shift=None if shift is None else chain(shift),

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import Array, IntArray
 from ..bias import GP, BiasPrior
-from ..bias.gp_sampler import JointGP
+from ..bias.gp_sampler import MOST_JOINT_POINTS, JointGP
 from ..errors import IdentifiabilityError, InputError
 from ..kernels.warmup import Stepper, run_chains
 from ..methods.base import Plan
@@ -22,11 +22,14 @@ from ..methods.bias_samplers import fitted_bias, with_integrals
 from ..methods.joint.gibbs import Gibbs, GibbsDraw, drawn_beta
 from ..methods.joint.identifiable import Determined, identifiable_part
 from ..methods.joint.regress import RANK, Linear, Regressed, with_prior
+from ..methods.joint.regress_integrated import integrable
+from ..methods.joint.unknowns import Unknowns
 from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
-from .arrowhead import RegressionPart, arrow_draws
+from .arrowhead import arrow_draws
+from .experiment_model import RegressionPart
 from .experiments import Experiments
-from .scales import KnownGP, fitted_scales, small_data_prior, to_be_found, with_sets
+from .small_data import small_data_prior
 
 
 class JointRegression(NamedTuple):
@@ -56,23 +59,15 @@ def prepared(experiments: Experiments, prior: BiasPrior, merges: bool) -> tuple[
     own = {name: _own_linear(experiments, name, one, linear) for name, one in problems.items()}
     _check_determined(problems, own, linear)
     parts, start = {}, 0
-    for (name, problem), found in zip(problems.items(), _priors(prior, problems, own, linear), strict=True):
+    for name, problem in problems.items():
         size = len(problem.rule.nodes) * problem.data.q
         coefficients = linear.coefficients[:, start : start + size]
         start += size
-        parts[name] = _part(experiments, name, problem, own[name], coefficients, found)
+        parts[name] = _part(experiments, name, problem, own[name], coefficients, prior)
+    if not all(map(_gaussian, parts.values())):
+        # one chain for all
+        parts = {name: _with_samplers(one, prior) for name, one in parts.items()}
     return parts, linear
-
-
-def _priors(
-    prior: BiasPrior, problems: dict[str, Problem], own: dict[str, Linear], linear: Linear
-) -> list[tuple[BiasPrior, tuple[KnownGP, ...]]]:
-    """That of each experiment, and with sets of hyperparameters where these are integrated over."""
-    each = list(problems.values())
-    if not (isinstance(prior, GP) and to_be_found(prior, each)):
-        return [(small_data_prior(prior, one), ()) for one in each] if len(each) > 1 else [(prior, ())]
-    fitted = fitted_scales(prior, each, [one.at_data for one in own.values()], linear.unit)
-    return list(with_sets(prior, fitted))
 
 
 def _flat_in(linear: Linear, columns: IntArray) -> Linear:
@@ -94,32 +89,48 @@ def _own_linear(experiments: Experiments, name: str, problem: Problem, linear: L
 
 
 def _part(
-    experiments: Experiments,
-    name: str,
-    problem: Problem,
-    own: Linear,
-    coefficients: Array,
-    found: tuple[BiasPrior, tuple[KnownGP, ...]],
+    experiments: Experiments, name: str, problem: Problem, own: Linear, coefficients: Array, prior: BiasPrior
 ) -> RegressionPart:
-    prior, sets = found
     cells = experiments.stacked.parts[name].at_nodes @ problem.noise.unwhitener
     # cells of the nodes stand in the order of the nodes, outcome by outcome: (P, m, q) times what takes q to cells
     taken = (coefficients.reshape(len(coefficients), -1, problem.data.q) @ cells).reshape(len(coefficients), -1)
-    bias = fitted_bias(prior, problem, problem.rule.nodes)
-    bias, integrals = with_integrals(prior, problem, bias)
-    return RegressionPart(problem, own._replace(coefficients=taken), cells, bias, integrals, sets)
+    columns = np.flatnonzero(np.abs(np.concatenate([own.at_data, own.at_nodes])).max(axis=(0, 1)) > 0)
+    part = RegressionPart(problem, own._replace(coefficients=taken), columns, cells, None, None, None, None)
+    if not isinstance(prior, GP) or not _few(prior, problem):
+        return _with_samplers(part, prior)
+    unknowns = Unknowns.of(problem, prior)
+    return part._replace(prior=prior, unknowns=unknowns) if unknowns.free.any() else _with_samplers(part, prior)
+
+
+def _few(prior: GP, problem: Problem) -> bool:
+    """Whether its unknowns and its points are few enough to integrate over the one and to factorise the other."""
+    points = problem.data.q * (problem.data.n + len(problem.rule.nodes))
+    return integrable(prior, problem) and points <= MOST_JOINT_POINTS
+
+
+def _with_samplers(part: RegressionPart, prior: BiasPrior) -> RegressionPart:
+    """With samplers of the bias, whose hyperparameters are fixed where there are any."""
+    if part.bias is not None:
+        return part
+    # the one call of ``small_data.py``
+    own = small_data_prior(prior, part.problem)
+    bias, integrals = with_integrals(own, part.problem, fitted_bias(own, part.problem, part.problem.rule.nodes))
+    return part._replace(prior=None, unknowns=None, bias=bias, integrals=integrals)
+
+
+def _gaussian(part: RegressionPart) -> bool:
+    """Whether all of it is Gaussian given some unknowns that are integrated over."""
+    if part.bias is None:
+        return True
+    known = part.problem.noise.source is not NoiseSource.UNKNOWN
+    return known and part.bias.gaussian and JointGP.possible(part.bias.processes)
 
 
 def regressed(experiments: Experiments, prior: BiasPrior, plan: Plan, merges: bool) -> JointRegression:
     """Draws of all experiments together, with theta's prior."""
     parts, linear = prepared(experiments, prior, merges)
     each = list(parts.values())
-    gaussian = all(
-        one.bias.gaussian
-        and JointGP.possible(one.bias.processes)
-        and one.problem.noise.source is not NoiseSource.UNKNOWN
-        for one in each
-    )
+    gaussian = all(map(_gaussian, each))
     own = arrow_draws(each, linear, plan) if gaussian else _gibbs_draws(each, plan)
     gathered = _gathered(each, own, linear)
     determined = identifiable_part(experiments.together)
@@ -215,7 +226,7 @@ class _Chains(Stepper[tuple[GibbsDraw, ...]]):
 
 
 def _gibbs_draws(parts: list[RegressionPart], plan: Plan) -> list[Regressed]:
-    runs = [Gibbs(one.problem, plan, one.bias, one.linear, one.integrals) for one in parts]
+    runs = [Gibbs(one.problem, plan, one.bias, one.linear, one.integrals) for one in parts if one.bias is not None]
     kept = run_chains(_Chains(runs, plan), plan.warmup, plan.draws, plan.rngs)
     return [run.free(list(own)) for run, own in zip(runs, zip(*kept, strict=True), strict=True)]
 

@@ -31,16 +31,14 @@ from ..progress import progress_bar
 
 
 class LogPrior(NamedTuple):
-    """Normal priors of log sd, log length-scales and log noise variance, (d + 2,); with ``below`` on that side only."""
+    """Of log sd, log length-scales and log noise variance, (d + 2,): flat above the means, and normal below."""
 
     mean: Array
     sd: Array
-    below: bool = False
 
     def deviance(self, values: Array) -> tuple[Array, Array]:
         """-2 log density of each, and its slope, (d + 2,) each."""
-        away = (values - self.mean) / self.sd
-        away = np.minimum(away, 0.0) if self.below else away
+        away = np.minimum((values - self.mean) / self.sd, 0.0)
         return away**2, 2 * away / self.sd
 
 
@@ -264,7 +262,6 @@ def fit_hyperparameters(
     near: Hyperparameters | None = None,
     relative_cov: Array | None = None,
     labelled: Labelled = (),
-    expected: LogPrior | None = None,
     most: int = LIKELIHOOD_POINTS,
 ) -> Hyperparameters:
     """Hyperparameters by restricted marginal likelihood; those that are given stay as they are.
@@ -284,9 +281,8 @@ def fit_hyperparameters(
         Length-scale that the search may end at, in spans; the typical size of z, where its sd is not.
     near, relative_cov
         Where to start, if that is known; in place of diag(relative_var), (n, n), where the noise is correlated.
-    labelled, expected
-        Inputs that hold labels, whose ``span`` is 1; of ``lengthscale`` those that are NaN are to be found. A normal
-        prior of the log hyperparameters, (d + 2,), where something is known about them.
+    labelled
+        Inputs that hold labels, whose ``span`` is 1; of ``lengthscale`` those that are NaN are to be found.
     most
         Points of the last search.
     """
@@ -295,7 +291,7 @@ def fit_hyperparameters(
     floor = size if noise_var is None else min(size, np.sqrt(noise_var))
     lower, upper = _bounds(size, floor, span, shortest, labelled)
     free, deviance = np.isnan(fixed), np.nan
-    weak = _weak_priors(z, basis, size, span, labelled) if cautious else expected
+    weak = _weak_priors(z, basis, size, span, labelled) if cautious else None
     merged = merged_values(x, z, basis, relative_var, relative_cov)
 
     def search(start: Array, points: int) -> tuple[float, Array]:
@@ -380,7 +376,7 @@ def _weak_priors(z: Array, basis: Array, size: float, span: Array, labelled: Lab
     below = np.log(np.concatenate([[0.0001 * size], TYPICAL_LENGTH * span, [TYPICAL_NOISE * size**2]]))
     # labels may have nothing in common
     below[[1 + j for j in labelled]] = np.log(LABEL_ODDS[0])
-    return LogPrior(below, np.concatenate([[1.0], np.full(len(span), LENGTH_SD), [NOISE_SD]]), below=True)
+    return LogPrior(below, np.concatenate([[1.0], np.full(len(span), LENGTH_SD), [NOISE_SD]]))
 
 
 def _search(

@@ -38,10 +38,15 @@ class GaussianDraws(NamedTuple):
 
 
 class GaussianLaw(NamedTuple):
-    """Given hyperparameters, with b = L w and w ~ N(0, I): L of each outcome; what takes the residual at the cells to
-    E(w | y), (w, c); R with R'R = Cov(w | y), (w, w); and a root of C, (c, c)."""
+    """Everything given hyperparameters that does not depend on y, with b = L w and w ~ N(0, I).
+
+    L of each outcome; b less its projection at the cells from w, (c, w); a root of the noise's covariance, (c, c); what
+    takes the residual at the cells to E(w | y), (w, c); R with R'R = Cov(w | y), (w, w); and a root of C, (c, c).
+    """
 
     roots: list[Array]
+    design: Array
+    noise_root: Array
     gain: Array
     spread: Array
     lower: Array
@@ -94,7 +99,9 @@ class GaussianModel:
         self._gradient = np.einsum("ck,ckp->cp", self._mix, self._slopes[self._row])
         self._precision = linear.precision * np.outer(linear.unit, linear.unit)
         information = np.sum(self._gradient**2, axis=0)
-        self._flat = bool((np.diag(self._precision) < WEAK_PRIOR * information).all())
+        weak = bool((np.diag(self._precision) < WEAK_PRIOR * information).all())
+        # a flat u does not feel what is taken from b along G; nor is there a difference where nothing is taken
+        self._flat = (weak or not linear.coefficients.any()) and pull is None
         # lambda(b) from b at the distinct points, (q, p, u)
         coefficients = (linear.coefficients / linear.unit[:, None]).reshape(len(linear.unit), len(nodes), data.q)
         taken = np.zeros((len(self._points), data.q, len(linear.unit)))
@@ -116,9 +123,24 @@ class GaussianModel:
 
     def evidence(self, vectors: Array) -> Array:
         """log p(y | v) up to a constant for each v (m, k), (m,); -inf where rounding leaves no covariance."""
-        c, p = self._gradient.shape
-        if len(vectors) > 1 and len(vectors) * c**2 > BLOCK:
+        if len(vectors) > 1 and len(vectors) * len(self._z) ** 2 > BLOCK:
             return np.concatenate([self.evidence(part) for part in np.array_split(vectors, 2)])
+        slopes, left, log_det = self._whitened(vectors)
+        information = np.swapaxes(slopes, 1, 2) @ slopes + self._precision
+        pull = np.einsum("mcp,mc->mp", slopes, left) + self._pull
+        explained = np.sum(pull * np.linalg.solve(information, pull[..., None])[..., 0], axis=1)
+        found = -0.5 * (log_det + np.linalg.slogdet(information)[1] + np.sum(left**2, axis=1) - explained)
+        return np.where(np.isfinite(found), found, -np.inf)
+
+    def information(self, vectors: Array) -> tuple[Array, Array]:
+        """G'C^-1 G (m, p, p) and G'C^-1 z (m, p) for each v, G in units of the gradients' lengths."""
+        each = [self._whitened(v[None]) for v in vectors]
+        found = [(slopes[0].T @ slopes[0], slopes[0].T @ left[0]) for slopes, left, _ in each]
+        return np.stack([H for H, _ in found]), np.stack([h for _, h in found])
+
+    def _whitened(self, vectors: Array) -> tuple[Array, Array, Array]:
+        """L^-1 G (m, c, p), L^-1 z (m, c) and log|C| (m,), with C = L L' for each v."""
+        c, p = self._gradient.shape
         beside = np.column_stack([self._gradient, self._z])
         whole = np.zeros((len(vectors), c + p + 1, c + p + 1))
         whole[:, :c, :c] = [self._covariance(v) for v in vectors]
@@ -127,12 +149,7 @@ class GaussianModel:
         whole[:, np.arange(c, c + p + 1), np.arange(c, c + p + 1)] = 1e200
         root = _roots(whole)
         slopes, left = np.swapaxes(root[:, c:-1, :c], 1, 2), root[:, -1, :c]
-        information = np.swapaxes(slopes, 1, 2) @ slopes + self._precision
-        pull = np.einsum("mcp,mc->mp", slopes, left) + self._pull
-        explained = np.sum(pull * np.linalg.solve(information, pull[..., None])[..., 0], axis=1)
-        log_det = 2 * np.log(np.diagonal(root, axis1=1, axis2=2)[:, :c]).sum(axis=1) + np.linalg.slogdet(information)[1]
-        found = -0.5 * (log_det + np.sum(left**2, axis=1) - explained)
-        return np.where(np.isfinite(found), found, -np.inf)
+        return slopes, left, 2 * np.log(np.diagonal(root, axis1=1, axis2=2)[:, :c]).sum(axis=1)
 
     def _covariance(self, v: Array) -> Array:
         """C, (c, c)."""
@@ -140,8 +157,7 @@ class GaussianModel:
         for k, own in enumerate(self._unknowns.log_sd_and_lengths(v)):
             mix = self._mix[:, k]
             both = np.outer(mix, mix)
-            if self._flat and self._seen_var is None:
-                # a flat u does not feel what is taken from b along G
+            if self._flat:
                 whole += both * self._kernel(own, self._points[self._at_cells])
                 continue
             kernel = self._kernel(own, self._points)
@@ -182,17 +198,17 @@ class GaussianModel:
         ]
         design, noise = np.hstack(columns), self._noise(v)
         lower = cholesky(design @ design.T + noise, lower=True)
-        white = solve_triangular(cholesky(noise, lower=True), design, lower=True)
+        noise_root = cholesky(noise, lower=True)
+        white = solve_triangular(noise_root, design, lower=True)
         precision = cholesky(white.T @ white + np.eye(white.shape[1]), lower=True)
         spread = solve_triangular(precision, np.eye(len(precision)), lower=True)
-        return GaussianLaw(roots, cho_solve((lower, True), design).T, spread, lower)
+        return GaussianLaw(roots, design, noise_root, cho_solve((lower, True), design).T, spread, lower)
 
     def draw(self, rngs: list[np.random.Generator], counts: IntArray, v: Array) -> GaussianDraws:
         """Exact independent draws given y and v, ``counts`` of them by each generator: u, then w given u."""
 
         def normal(width: int) -> Array:
-            each = zip(rngs, counts, strict=True)
-            return np.concatenate([rng.standard_normal((count, width)) for rng, count in each])
+            return normals(rngs, counts, width)
 
         law = self.law(v)
         weighted = cho_solve((law.lower, True), self._gradient).T
@@ -204,9 +220,13 @@ class GaussianModel:
 
     def theta_var(self, v: Array) -> Array:
         """Variance of theta given y and v, (p,)."""
-        lower = cholesky(self._covariance(v), lower=True)
-        white = solve_triangular(lower, self._gradient, lower=True)
+        white = solve_triangular(self.law(v).lower, self._gradient, lower=True)
         return np.asarray(np.diag(np.linalg.inv(white.T @ white + self._precision)) * self._unit**2)
+
+    def from_priors(self, rngs: list[np.random.Generator], counts: IntArray, law: GaussianLaw) -> tuple[Array, Array]:
+        """White noise w of b (s, w), and what b and e leave of z, (s, c)."""
+        white = normals(rngs, counts, law.design.shape[1])
+        return white, self._z - white @ law.design.T - normals(rngs, counts, len(self._z)) @ law.noise_root.T
 
     def drawn_white(self, rng: np.random.Generator, law: GaussianLaw, left: Array) -> Array:
         """w, (w,), given what theta leaves at the cells, where nothing is taken from b."""
@@ -226,12 +246,30 @@ class GaussianModel:
         return found
 
     def _at_points(self, u: Array, white: Array, roots: list[Array]) -> GaussianDraws:
-        ends = np.cumsum([len(root) for root in roots])[:-1]
-        values = [own @ root.T for own, root in zip(np.split(white, ends, axis=1), roots, strict=True)]
+        values = _at_distinct(white, roots)
         taken = np.sum([own @ part.T for own, part in zip(values, self._taken, strict=True)], axis=0)
-        bias = np.stack([own[:, self._everywhere] for own in values], axis=-1)
+        bias = self._in_order(values)
         real = bias + np.einsum("xkp,sp->sxk", self._slopes, u - taken)
         return GaussianDraws(u * self._unit, real, bias)
+
+    def at_all_points(self, white: Array, roots: list[Array]) -> Array:
+        """b at data and nodes, (s, n + m, q), from white noise (s, w)."""
+        return self._in_order(_at_distinct(white, roots))
+
+    def _in_order(self, values: list[Array]) -> Array:
+        """Of each outcome at the distinct points (s, u), at data and nodes, (s, n + m, q)."""
+        return np.stack([own[:, self._everywhere] for own in values], axis=-1)
+
+
+def _at_distinct(white: Array, roots: list[Array]) -> list[Array]:
+    """b of each outcome at the distinct points, (s, u), from white noise (s, w)."""
+    ends = np.cumsum([len(root) for root in roots])[:-1]
+    return [own @ root.T for own, root in zip(np.split(white, ends, axis=1), roots, strict=True)]
+
+
+def normals(rngs: list[np.random.Generator], counts: IntArray, width: int) -> Array:
+    """``counts`` rows of normal numbers by each generator, (s, width)."""
+    return np.concatenate([rng.standard_normal((count, width)) for rng, count in zip(rngs, counts, strict=True)])
 
 
 def _roots(matrices: Array) -> Array:

@@ -7,17 +7,19 @@ Gaussian, so draws are independent.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from ...advice import NOISE_COV
 from ...arrays import Array, BoolArray, IntArray
 from ...bias import GP
+from ...bias.base import BiasSampler
 from ...bias.outcomes import split_points
 from ...bias.sampled_gp import SampledGPSampler
 from ...errors import InputError
 from ...problem.problem import Problem
-from ...regression.weighted_points import weighted_points
+from ...regression.weighted_points import WeightedPoints, weighted_points
 from ..base import Plan
 from ..sampled_noise import NoiseDraws
 from .gaussian_model import GaussianModel
@@ -44,32 +46,57 @@ def integrated_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear, fi
     unknowns, nodes = Unknowns.of(problem, prior), problem.rule.nodes
     points = hyperparameter_points(problem, prior, linear, unknowns, nodes, fit)
     model = GaussianModel(problem, linear, prior, unknowns, nodes, fit=fit)
-    rounds = -(-plan.draws // len(points))
-    each = [[rng.permutation(len(points)) for _ in range(rounds)] for rng in plan.rngs]
-    chosen = np.reshape(each, (len(each), -1))[:, : plan.draws]
+    chosen = in_turn(plan, len(points))
     total, (n, q, p), m = chosen.size, linear.at_data.shape, len(nodes)
-    moved, log_values = np.empty((total, p)), np.empty((total, q, 1 + problem.data.d))
-    real, bias = np.empty((total, n + m, q)), np.empty((total, n + m, q))
-    noise = np.empty((total, *unknowns.noise_cov(unknowns.values).shape))
+    moved, real, bias = np.empty((total, p)), np.empty((total, n + m, q)), np.empty((total, n + m, q))
     for number in np.unique(chosen):
-        v = points[number]
         rows, counts = np.flatnonzero(chosen.ravel() == number), np.sum(chosen == number, axis=1)
-        moved[rows], real[rows], bias[rows] = model.draw(plan.rngs, counts, v)
-        log_values[rows], noise[rows] = unknowns.log_sd_and_lengths(v), unknowns.noise_cov(v)
-    samplers = hyperparameter_samplers(problem, prior, nodes)
-    stats = hyperparameter_stats(samplers, unknowns, log_values.reshape(*chosen.shape, q, -1))
+        moved[rows], real[rows], bias[rows] = model.draw(plan.rngs, counts, points[number])
+    kept = kept_hyperparameters(problem, prior, unknowns, points, chosen, bias)
     return Regressed(
         in_memory(real[:, :n]),
         real[:, n:],
         moved - bias[:, n:].reshape(total, -1) @ linear.coefficients.T,
         moved,
-        hyperparameter_records(samplers, log_values, bias),
-        [sampler for sampler, _ in samplers],
+        kept.records,
+        kept.samplers,
         linear.log_prior(moved),
-        {name: by_chain(values) for name, values in stats.items()},
-        noise_precision=NoiseDraws(problem.noise).precision(noise) if unknowns.noise else None,
+        kept.stats,
+        noise_precision=kept.noise_precision,
         noise_relative=unknowns.relative(problem.noise, points),
         plugged_in_var=model.theta_var(points.mean(axis=0)) if len(points) > 1 and linear.basis is None else None,
+    )
+
+
+def in_turn(plan: Plan, count: int) -> IntArray:
+    """A number below ``count`` for every draw, (c, s): each as often as the others, to one."""
+    rounds = -(-plan.draws // count)
+    each = [[rng.permutation(count) for _ in range(rounds)] for rng in plan.rngs]
+    return np.reshape(each, (len(each), -1))[:, : plan.draws]
+
+
+class KeptHyperparameters(NamedTuple):
+    """Of every draw, as ``Regressed`` has it: what predictions need, what predicts, values by name, and the noise."""
+
+    records: dict[str, Array]
+    samplers: list[BiasSampler]
+    stats: dict[str, Array]
+    noise_precision: Array | None
+
+
+def kept_hyperparameters(
+    problem: Problem, prior: GP, unknowns: Unknowns, points: Array, chosen: IntArray, bias: Array
+) -> KeptHyperparameters:
+    """From vectors (m, k), which of them each draw has, (c, s), and b at data and nodes, (c s, n + m, q)."""
+    samplers = hyperparameter_samplers(problem, prior, problem.rule.nodes)
+    log_values = np.stack([unknowns.log_sd_and_lengths(v) for v in points])[chosen]
+    stats = hyperparameter_stats(samplers, unknowns, log_values)
+    noise = np.stack([unknowns.noise_cov(v) for v in points])[chosen.ravel()] if unknowns.noise else None
+    return KeptHyperparameters(
+        hyperparameter_records(samplers, by_chain(log_values), bias),
+        [sampler for sampler, _ in samplers],
+        {name: by_chain(values) for name, values in stats.items()},
+        None if noise is None else NoiseDraws(problem.noise).precision(noise),
     )
 
 
@@ -81,34 +108,72 @@ def hyperparameter_points(
     nodes: Array,
     fit: Array | None = None,
     pull: float | None = None,
+    rough: WeightedPoints | None = None,
+    most: int = MOST_CELLS,
 ) -> Array:
-    """What the data say about the hyperparameters, as vectors v (m, k), each as good as the others."""
+    """What the data say about the hyperparameters, as vectors v (m, k), each as good as the others.
 
-    def log_density(most: int) -> Callable[[Array], Array]:
-        part = _some_cells(problem.data.observed, most)
-        model = GaussianModel(problem, linear, prior, unknowns, nodes, part, fit, pull)
-
-        def of(free: Array) -> Array:
-            vectors = unknowns.whole(free)
-            return model.evidence(vectors) + [unknowns.log_prior(v) for v in vectors]
-
-        return of
-
+    ``rough`` are points that say roughly where they are, and ``most`` is how many cells are asked.
+    """
     cells = int(problem.data.observed.sum())
-    mean, root, rough = unknowns.values[unknowns.free], np.diag(unknowns.spread()), False
-    for few in FEW_CELLS:
-        if cells > 2 * few:
-            mean, covariance = weighted_points(log_density(few), mean, root, ROUGH, rough).moments()
-            root, rough = np.linalg.cholesky(covariance), True
+    mean, root = unknowns.values[unknowns.free], np.diag(unknowns.spread())
+    if rough is None:
+        rough = rough_points(problem, prior, linear, unknowns, nodes, fit, pull)
+    if rough is not None:
+        mean, covariance = rough.moments()
+        root = np.linalg.cholesky(covariance)
     enough = float(np.clip(WORTH / cells, LEAST_POINTS, MOST_POINTS))
-    found = weighted_points(log_density(MOST_CELLS), mean, root, enough, rough)
+    log_density = _log_density(problem, prior, linear, unknowns, nodes, most, fit, pull)
+    found = weighted_points(log_density, mean, root, enough, rough is not None)
     if len(mean) and found.effective < WORTHLESS:
         what = f"noise and bias have {len(mean)} unknowns, too many for these data: give "
         raise InputError(what + NOISE_COV + ", sd and lengthscale")
     return unknowns.whole(found.alike(int(np.ceil(min(enough, found.effective)))))
 
 
-def _some_cells(observed: BoolArray, most: int) -> BoolArray | None:
+def rough_points(
+    problem: Problem,
+    prior: GP,
+    linear: Linear,
+    unknowns: Unknowns,
+    nodes: Array,
+    fit: Array | None = None,
+    pull: float | None = None,
+    always: bool = False,
+) -> WeightedPoints | None:
+    """What some of many data say about the hyperparameters that are unknown; of few ``always``, or None."""
+    cells, found = int(problem.data.observed.sum()), None
+    for few in FEW_CELLS:
+        if cells > 2 * few or (always and found is None):
+            mean, covariance = (unknowns.values[unknowns.free], None) if found is None else found.moments()
+            root = np.diag(unknowns.spread()) if covariance is None else np.linalg.cholesky(covariance)
+            log_density = _log_density(problem, prior, linear, unknowns, nodes, few, fit, pull)
+            found = weighted_points(log_density, mean, root, ROUGH, found is not None)
+    return found
+
+
+def _log_density(
+    problem: Problem,
+    prior: GP,
+    linear: Linear,
+    unknowns: Unknowns,
+    nodes: Array,
+    most: int,
+    fit: Array | None,
+    pull: float | None,
+) -> Callable[[Array], Array]:
+    """Of what is unknown, (m, k) -> (m,), given about ``most`` cells."""
+    part = some_cells(problem.data.observed, most)
+    model = GaussianModel(problem, linear, prior, unknowns, nodes, part, fit, pull)
+
+    def of(free: Array) -> Array:
+        vectors = unknowns.whole(free)
+        return model.evidence(vectors) + [unknowns.log_prior(v) for v in vectors]
+
+    return of
+
+
+def some_cells(observed: BoolArray, most: int) -> BoolArray | None:
     """About ``most`` cells, all of their rows, always the same ones; None where all are."""
     if observed.sum() <= most:
         return None
