@@ -163,8 +163,9 @@ def _line(
     """c and a given f: normal with precisions that are drawn given the ``size`` c / s and ``offset`` a / s before."""
     free = np.array([rng.standard_exponential(2) for rng in rngs]).T
     precision = 2 * free / (1 + np.stack([size, offset]) ** 2) / sd**2
-    cc, ca, aa = (np.sum(weight * one, axis=1) for one in (f**2, f, np.ones_like(f)))
-    cz, az = np.sum(weight * f * residual, axis=1), np.sum(weight * residual, axis=1)
+    weighted = weight * f
+    ca, aa = weighted.sum(axis=1), weight.sum(axis=1)
+    cc, cz, az = (np.einsum("cn,cn->c", *pair) for pair in ((weighted, f), (weighted, residual), (weight, residual)))
     H = np.stack([np.stack([cc + precision[0], ca], axis=1), np.stack([ca, aa + precision[1]], axis=1)], axis=1)
     lower = np.linalg.cholesky(H)
     normal = np.array([rng.standard_normal(2) for rng in rngs])
