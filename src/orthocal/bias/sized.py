@@ -55,8 +55,9 @@ class Sized:
 
     takes_noise_scale = True
 
-    def __init__(self, own: Any, noise_var: Array) -> None:
-        self.own = own
+    def __init__(self, own: Any, noise_var: Array, first: float = 1.0) -> None:
+        """``first`` is about the size of what is to be explained, where chains start."""
+        self.own, self._first = own, first
         self._weight: Array = 1 / noise_var
         self._summary: dict[str, Any] = {}
 
@@ -88,10 +89,9 @@ class Sized:
         return SizedState(given, offset, own), offset[:, None] + given[:, None] * f
 
     def _start(self, residual: Array, weight: Array, sd: Array) -> SizedState:
-        """The size of the residual, and its middle."""
+        """Around the middle of the residual."""
         offset = np.sum(residual * weight, axis=1) / weight.sum(axis=1)
-        square = np.sum((residual - offset[:, None]) ** 2 * weight, axis=1) / weight.sum(axis=1)
-        return SizedState(np.maximum(np.sqrt(square), sd), offset, None)
+        return SizedState(np.maximum(self._first, sd), offset, None)
 
     def record(self, state: SizedState) -> dict[str, Array]:
         return {**self.own.record(state.own), "size": state.size[:, None], "offset": state.offset[:, None]}
@@ -152,9 +152,9 @@ def with_bounds(setting: Setting) -> Setting:
     return setting if setting.bounds is None else setting._replace(x=np.vstack([setting.x, setting.bounds]))
 
 
-def sized(own: BiasSampler, noise_var: Array) -> Sized:
+def sized(own: BiasSampler, noise_var: Array, first: float = 1.0) -> Sized:
     """Functions of a size that is drawn, from those of size one."""
-    return GriddedSized(own, noise_var) if isinstance(own, Gridded) else Sized(own, noise_var)
+    return (GriddedSized if isinstance(own, Gridded) else Sized)(own, noise_var, first)
 
 
 def _line(
