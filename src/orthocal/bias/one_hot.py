@@ -26,7 +26,11 @@ def prepared(prior: BiasPrior, setting: Setting, size_drawn: bool = False) -> Bi
     one_hot = bool(setting.labels) and not getattr(prior, "knows_labels", False)
     seen = widened(setting) if one_hot else setting
     unit = getattr(prior, "prepare_unit", None) if size_drawn else None
-    own: BiasSampler = prior.prepare(seen) if unit is None else sized(unit(seen), setting.noise_var)
+    if unit is None:
+        own = prior.prepare(seen)
+    else:
+        # of all observations, so that merged ones are the same
+        own = sized(unit(seen), setting.noise_var, float(np.std(setting.every.residual)))
     return OneHotSampler(own, setting.labels) if one_hot else own
 
 

@@ -55,8 +55,9 @@ class Sized:
 
     takes_noise_scale = True
 
-    def __init__(self, own: Any, noise_var: Array) -> None:
-        self.own = own
+    def __init__(self, own: Any, noise_var: Array, first: float = 1.0) -> None:
+        """``first`` is about the size of what is to be explained, where chains start."""
+        self.own, self._first = own, first
         self._weight: Array = 1 / noise_var
         self._summary: dict[str, Any] = {}
 
@@ -88,10 +89,9 @@ class Sized:
         return SizedState(given, offset, own), offset[:, None] + given[:, None] * f
 
     def _start(self, residual: Array, weight: Array, sd: Array) -> SizedState:
-        """The size of the residual, and its middle."""
+        """Around the middle of the residual."""
         offset = np.sum(residual * weight, axis=1) / weight.sum(axis=1)
-        square = np.sum((residual - offset[:, None]) ** 2 * weight, axis=1) / weight.sum(axis=1)
-        return SizedState(np.maximum(np.sqrt(square), sd), offset, None)
+        return SizedState(np.maximum(self._first, sd), offset, None)
 
     def record(self, state: SizedState) -> dict[str, Array]:
         return {**self.own.record(state.own), "size": state.size[:, None], "offset": state.offset[:, None]}
@@ -152,9 +152,9 @@ def with_bounds(setting: Setting) -> Setting:
     return setting if setting.bounds is None else setting._replace(x=np.vstack([setting.x, setting.bounds]))
 
 
-def sized(own: BiasSampler, noise_var: Array) -> Sized:
+def sized(own: BiasSampler, noise_var: Array, first: float = 1.0) -> Sized:
     """Functions of a size that is drawn, from those of size one."""
-    return GriddedSized(own, noise_var) if isinstance(own, Gridded) else Sized(own, noise_var)
+    return (GriddedSized if isinstance(own, Gridded) else Sized)(own, noise_var, first)
 
 
 def _line(
@@ -163,8 +163,9 @@ def _line(
     """c and a given f: normal with precisions that are drawn given the ``size`` c / s and ``offset`` a / s before."""
     free = np.array([rng.standard_exponential(2) for rng in rngs]).T
     precision = 2 * free / (1 + np.stack([size, offset]) ** 2) / sd**2
-    cc, ca, aa = (np.sum(weight * one, axis=1) for one in (f**2, f, np.ones_like(f)))
-    cz, az = np.sum(weight * f * residual, axis=1), np.sum(weight * residual, axis=1)
+    weighted = weight * f
+    ca, aa = weighted.sum(axis=1), weight.sum(axis=1)
+    cc, cz, az = (np.einsum("cn,cn->c", *pair) for pair in ((weighted, f), (weighted, residual), (weight, residual)))
     H = np.stack([np.stack([cc + precision[0], ca], axis=1), np.stack([ca, aa + precision[1]], axis=1)], axis=1)
     lower = np.linalg.cholesky(H)
     normal = np.array([rng.standard_normal(2) for rng in rngs])
