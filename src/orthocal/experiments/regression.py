@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array, IntArray
-from ..bias import GP, BiasPrior
+from ..bias import BMARS, GP, BiasPrior
 from ..bias.gp_sampler import MOST_JOINT_POINTS, JointGP
 from ..errors import IdentifiabilityError, InputError
 from ..kernels.warmup import Stepper, run_chains
@@ -29,7 +29,6 @@ from ..problem.problem import Problem
 from .arrowhead import arrow_draws
 from .experiment_model import RegressionPart
 from .experiments import Experiments
-from .small_data import small_data_prior
 
 
 class JointRegression(NamedTuple):
@@ -112,9 +111,10 @@ def _with_samplers(part: RegressionPart, prior: BiasPrior) -> RegressionPart:
     """With samplers of the bias, whose hyperparameters are fixed where there are any."""
     if part.bias is not None:
         return part
-    # the one call of ``small_data.py``
-    own = small_data_prior(prior, part.problem)
-    bias, integrals = with_integrals(own, part.problem, fitted_bias(own, part.problem, part.problem.rule.nodes))
+    # splines of a drawn size cannot be moved together with beta, and would keep to one of several explanations
+    drawn = not isinstance(prior, BMARS)
+    bias = fitted_bias(prior, part.problem, part.problem.rule.nodes, size_drawn=drawn)
+    bias, integrals = with_integrals(prior, part.problem, bias)
     return part._replace(prior=None, unknowns=None, bias=bias, integrals=integrals)
 
 
