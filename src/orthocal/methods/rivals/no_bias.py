@@ -22,7 +22,7 @@ class NoBias(ListedMethod):
     """theta | y with y - f(theta) ~ N(0, noise).
 
     Where the simulator is wrong, the answer is confidently wrong: it depends on where the data happen to lie, and the
-    interval knows of the noise only. With ``noise_cov="sample"`` the noise grows to what the simulator leaves. The best
+    interval knows of the noise only. Noise that is not given grows to what the simulator leaves. The best
     fit is ``problem.theta_tilde``.
 
     Parameters
