@@ -20,7 +20,7 @@ CASES = {
     "gp": (oc.methods.Joint(), 200, "estimate"),
     "bart": (oc.methods.Joint(oc.bias.BART(trees=20)), 400, "estimate"),
     "pgp": (oc.methods.Projected(), 300, "estimate"),
-    "ko sampled": (oc.methods.KO(hyperparameters="sample"), 150, "estimate"),
+    "ko": (oc.methods.KO(), 150, "estimate"),
     "none": (oc.methods.NoBias(), 400, "estimate"),
     "ogp": (oc.methods.OGP(), 60, "estimate"),
     "pcal": (oc.methods.PCAL(), 100, "estimate"),

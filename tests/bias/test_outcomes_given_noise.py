@@ -4,7 +4,7 @@ import numpy as np
 from closed_form import matern
 
 import orthocal as oc
-from orthocal.bias.outcomes import OutcomesBias, OutcomesState, Residuals
+from orthocal.bias.outcomes import DrawnNoise, OutcomesBias, OutcomesState, Residuals
 from orthocal.problem.noise.noise import Noise
 
 
@@ -27,7 +27,7 @@ def test_a_round_gives_each_outcome_the_noise_that_was_drawn():
     # four times the noise that the sampler began with, and another one for the second chain
     precision = np.stack([np.linalg.inv(4 * np.array([[1.0, 0.5], [0.5, 1.0]])), np.array([[3.0, -1.0], [-1.0, 2.0]])])
     state = OutcomesState([None, None], before)
-    _, found = bias.draw([Middle(), Middle()], state, residual, precision)
+    _, found = bias.draw([Middle(), Middle()], state, residual, DrawnNoise(precision[:, None], np.ones((2, 2))))
     K = matern(x, x, 1.5, 1.0, 0.4)
     for c, L in enumerate(precision):
         first = residual[c, :, 0] + L[0, 1] * (residual[c, :, 1] - before[c, :, 1]) / L[0, 0]

@@ -187,24 +187,6 @@ def test_sampled_noise(name):
     assert np.isfinite(drawn["observation"].values).all()
 
 
-def test_a_prior_of_the_users_without_a_noise_scale_is_refused_for_sampled_noise():
-    class Flat:
-        def prepare(self, setting):
-            class Sampler(oc.bias.ChainwiseSampler):
-                def one_draw(self, rng, state, residual):
-                    return state, np.zeros(len(setting.x) + len(setting.nodes))
-
-            return Sampler()
-
-        def describe(self):
-            return {"kind": "flat"}
-
-    x, y = two_outcomes()
-    with pytest.raises(InputError, match="Flat cannot be used with sampled noise"):
-        short_run(TWO_OUTCOMES.problem(x, y, noise_cov="sample"), oc.methods.Projected(Flat()))
-    assert np.isfinite(short_run(TWO_OUTCOMES.problem(x, y), oc.methods.Projected(Flat()), draws=10).theta).all()
-
-
 @pytest.mark.parametrize(
     ("name", "draws", "least_ess", "most_rhat", "sds"),
     [

@@ -26,7 +26,7 @@ METHODS = {
     "pgp slice": oc.methods.Projected(kernel=oc.kernels.Slice()),
     "pgp hmc": oc.methods.Projected(kernel=oc.kernels.HMC()),
     "ko": oc.methods.KO(),
-    "ko sampled": oc.methods.KO(hyperparameters="sample"),
+    "ko given": oc.methods.KO(1.5, 1.0, 0.5),
     "ogp": oc.methods.OGP(),
     "ogp slice": oc.methods.OGP(kernel=oc.kernels.Slice()),
     "sgasp": oc.methods.SGaSP(),
@@ -34,7 +34,7 @@ METHODS = {
     "none": oc.methods.NoBias(),
 }
 #: of the fast suite: those whose state is stored in a way of its own
-FAST = ("pgp", "ko sampled", "ogp", "none")
+FAST = ("pgp", "ko", "ogp", "none")
 #: two windows of warm-up and a rest
 LENGTHS = {"draws": 8, "warmup": 55, "chains": 2, "progress": False}
 #: iterations after which runs are ended: in the warm-up, at the end of a window, and among the draws

@@ -42,10 +42,10 @@ METHODS = {name: oc.methods.method_by_name(name) for name in NAMES} | {
     "finite bart": oc.methods.Projected(oc.bias.BART(trees=10), "finite"),
     "cut": oc.methods.Projected(feedback=False),
     "slice": oc.methods.Projected(oc.bias.GP(1.5, 1.0, 0.5), kernel=oc.kernels.Slice(sweeps=1)),
-    "ko sampled": oc.methods.KO(hyperparameters="sample"),
+    "ko given": oc.methods.KO(1.5, 1.0, 0.5),
 }
 #: those that are not projected
-OTHERS = ("ko", "ko sampled", "ogp", "sgasp", "pcal", "none")
+OTHERS = ("ko", "ko given", "ogp", "sgasp", "pcal", "none")
 RUN = {"draws": 10, "warmup": 25, "chains": 2, "seed": 1, "progress": False}
 
 
@@ -107,10 +107,8 @@ class TestEveryMethod:
     def test_two_outcomes_with_missing_cells_also_from_a_file(self, name, method, tmp_path):
         """A posterior from a file predicts exactly as the one that was saved."""
         x, y = two_outcomes(n=25)
-        # cells that couple the outcomes are refused where each has hyperparameters of its own
-        y = y if name == "ko sampled" else with_holes(y)
-        cov = 0.04 if name == "ko sampled" else TWO_OUTCOMES.noise_cov
-        posterior = oc.calibrate(TWO_OUTCOMES.problem(x, y, noise_cov=cov, starts=4), method, **RUN)
+        y = with_holes(y)
+        posterior = oc.calibrate(TWO_OUTCOMES.problem(x, y, starts=4), method, **RUN)
         assert np.isfinite(posterior.theta).all()
         np.testing.assert_array_equal(posterior.record.native_y, y)
         new = np.array([[0.123], [0.77]])
@@ -132,7 +130,7 @@ def test_the_noise_can_be_sampled(name):
     assert (np.ptp(drawn, axis=1) > 0).all()
 
 
-@pytest.mark.parametrize("name", ["ko", "ko sampled", "ogp", "sgasp", "none"])
+@pytest.mark.parametrize("name", ["ko", "ko given", "ogp", "sgasp", "none"])
 def test_the_theta_kernel_can_be_chosen(name):
     method = replace(METHODS[name], kernel=oc.kernels.Slice(sweeps=1))
     posterior = oc.calibrate(problem(), method, **RUN)
@@ -151,7 +149,7 @@ BAD = {
         # the joint projection leaves what cannot be determined to its prior
         (
             "ko",
-            "ko sampled",
+            "ko given",
             "sgasp",
             "none",
             *(name for name, one in METHODS.items() if isinstance(one, oc.methods.Joint)),
@@ -161,7 +159,7 @@ BAD = {
         lambda x, t: t[0] * x[:, 0] + 0 * t[1],
         IdentifiabilityError,
         "'b' has no effect",
-        ("ko", "ko sampled", "sgasp", "none"),
+        ("ko", "ko given", "sgasp", "none"),
     ),
     "NaN": (lambda x, t: np.full(len(x), np.nan), SimulatorError, "returned NaN or infinity at a = ", ()),
     "an exception": (
@@ -188,11 +186,13 @@ def test_a_bad_simulator_is_named_in_one_line(name, method, case):
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("name", ["ko", "ogp", "sgasp"])
-def test_too_many_cells_are_refused_with_advice(name, monkeypatch):
-    monkeypatch.setattr("orthocal.methods.rivals.marginal.MOST_CELLS", 29)
-    with pytest.raises(InputError, match="use a projected method"):
-        oc.calibrate(problem(), name, **RUN)
+@pytest.mark.parametrize(
+    ("name", "limit"), [*((one, "INTEGRATED") for one in ("ko", "ogp", "sgasp", "pcal")), ("ko given", "CELLS")]
+)
+def test_too_many_cells_are_refused_with_advice(name, limit, monkeypatch):
+    monkeypatch.setattr(f"orthocal.methods.rivals.marginal.MOST_{limit}", 29)
+    with pytest.raises(InputError, match="at most 29; use a projected method"):
+        oc.calibrate(problem(), METHODS[name], **RUN)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,6 @@ def test_too_many_cells_are_refused_with_advice(name, monkeypatch):
         *((kind, {"sd": -1.0}, "sd=-1.0: .* positive") for kind in ("KO", "OGP", "SGaSP", "PCAL")),
         *((kind, {"lengthscale": 0.0}, "lengthscale=0.0: .* positive") for kind in ("KO", "OGP", "SGaSP", "PCAL")),
         *(("SGaSP", {"scale": scale}, "lambda") for scale in (0.0, -1.0, np.inf)),
-        ("KO", {"hyperparameters": "map"}, '"marginal-likelihood" or "sample"'),
         ("Projected", {"bias": "gp"}, "bias='gp': give a prior"),
         ("Projected", {"projection": "half"}, 'projection=\'half\': give "functional" or "finite"'),
         ("Projected", {"kernel": "laplace"}, "kernel='laplace': give a theta kernel"),

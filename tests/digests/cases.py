@@ -49,7 +49,7 @@ LOSSES = {
 }
 RIVALS = {
     "ko": oc.methods.KO(),
-    "ko-sampled": oc.methods.KO(hyperparameters="sample"),
+    "ko-given": oc.methods.KO(1.5, 1.0, 0.5),
     "ogp": oc.methods.OGP(),
     "sgasp": oc.methods.SGaSP(),
     "pcal": oc.methods.PCAL(),
@@ -152,7 +152,7 @@ def calibrations() -> Iterator[tuple[str, Callable[[], str]]]:
         for problem in ("one", "two-missing", "one-sampled"):
             yield case(problem, f"kernel {name}", projected(oc.bias.GP(), kernel=kernel))
     for name, method in RIVALS.items():
-        for problem in ("one", "two") if name == "ko-sampled" else ("one", "two", "two-missing"):
+        for problem in ("one", "two", "two-missing"):
             yield case(problem, name, method)
     for problem in ("one-estimated", "two-identity", "two-errors", "points"):
         yield case(problem, "pgp", "pgp")

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import orthocal as oc
-from orthocal.methods.rivals.marginal import Gradients
+from orthocal.methods.rivals.gradients import Gradients
 
 DRAWS, WARMUP, CHAINS = 150, 50, 2
 

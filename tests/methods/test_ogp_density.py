@@ -6,9 +6,11 @@ from closed_form import matern
 from scipy import stats
 
 import orthocal as oc
-from helpers import batch_z
-from orthocal.methods.rivals.marginal import gaussian_bias
-from orthocal.methods.rivals.ogp import _Constraint
+from helpers import batch_z, generators
+from orthocal.methods.base import Plan
+from orthocal.methods.joint.expansion import Expansion
+from orthocal.methods.rivals.marginal import WithBias
+from orthocal.methods.rivals.ogp import OrthogonalLaw, _Constraint
 
 SD, LENGTH, NOISE_VAR = 0.6, 0.3, 0.04
 
@@ -51,22 +53,39 @@ def log_likelihood(problem, f, gradient, theta):
 @pytest.mark.parametrize(("f", "gradient", "p"), [(curve, curve_gradient, 1), (two, two_gradient, 2)])
 def test_the_density_of_each_chain_is_that_of_the_definition(f, gradient, p):
     problem = problem_of(f, gradient, np.array([1.0, 1.5])[:p])
-    bias = gaussian_bias(problem, oc.bias.GP(1.5, SD, LENGTH), problem.rule.nodes)
-    constraint = _Constraint(problem, bias, 4)
+    constraint = _Constraint(problem, 4)
+    beside = WithBias(
+        problem,
+        Plan(1, 0, generators(4)),
+        oc.bias.GP(1.5, SD, LENGTH),
+        problem.rule.nodes,
+        lambda *given: OrthogonalLaw(constraint, *given),
+        extra=constraint.extra,
+    )
     theta = np.array([[0.8, 1.4], [1.0, 1.5], [1.4, 0.9], [0.2, 2.0]])[:, :p]
-    residual = problem.data.y - problem.simulator.batch(problem.data.x, theta)
-    white = residual @ problem.noise.whitener.T
-    evidence = constraint.joint.evidence_precision()
-    free = -0.5 * np.einsum("ci,ij,cj->c", white[:, :, 0], evidence, white[:, :, 0])
-    found = free + constraint.log_density(theta, white)
+    target, state = beside.target(), beside.model.state(theta)
+    found = target.log_density(state) - problem.parameters.log_prior(theta)
     exact = np.array([log_likelihood(problem, f, gradient, one) for one in theta])
     np.testing.assert_allclose(found - found[0], exact - exact[0], atol=1e-6)
-    # the expansion that the delayed step knows, at gradients that are combinations of a basis
-    basis = np.hstack([constraint._gradients.at(one).reshape(-1, p) for one in theta])
-    J = np.stack([np.eye(4 * p)[:, c * p : (c + 1) * p] for c in range(4)])
-    y = problem.whiten(problem.complete_y).ravel()
-    expanded = constraint._expanded_density(basis, y)(J, (y - white[:, :, 0])[:, :, None])
-    np.testing.assert_allclose(expanded, constraint.log_density(theta, white), atol=1e-6)
+    np.testing.assert_allclose(
+        target.part([2]).extra(theta[2:3], state.model[2:3]), target.extra(theta, state.model)[2]
+    )
+    # what the delayed step knows of it: the gradient at each theta by an expansion around it
+    for c, one in enumerate(theta):
+        slopes = constraint.gradients.at(one).reshape(-1, p)
+        nodes = Expansion(one, np.ones(p), np.zeros(len(slopes)), slopes, np.zeros((p, p, p)))
+        expanded = target.extra.expanded(nodes)(theta, state.model)
+        # up to what does not depend on theta
+        shift = target.extra(theta, state.model)[0] - first_of(target, constraint, theta, state)
+        assert expanded[c] + shift == pytest.approx(target.extra(theta, state.model)[c], abs=1e-6)
+
+
+def first_of(target, constraint, theta, state):
+    """The expanded density at the first theta."""
+    slopes = constraint.gradients.at(theta[0]).reshape(-1, theta.shape[1])
+    p = theta.shape[1]
+    nodes = Expansion(theta[0], np.ones(p), np.zeros(len(slopes)), slopes, np.zeros((p, p, p)))
+    return target.extra.expanded(nodes)(theta, state.model)[0]
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from scipy import stats
 
 import orthocal as oc
 from helpers import generators, with_holes
+from orthocal.bias.sized import Sized, SizedState
 from orthocal.methods import fine_nodes
 from orthocal.methods.base import Plan
 from orthocal.methods.bias_samplers import fitted_bias
@@ -46,12 +47,13 @@ def problem(n=2500, d=2, q=1, seed=0, prior=10.0, domain=None, errors=True, **gi
     )
 
 
-def regressed(given, draws, on_cells, seed=0):
+def regressed(given, draws, on_cells, seed=0, size_drawn=False):
     """Draws of the regression step by either chain, with the same generators."""
     linear, plan = Linear.of(given), Plan(draws, 20, generators(2, seed))
-    bias = fitted_bias(BART, given, given.rule.nodes)
+    bias = fitted_bias(BART, given, given.rule.nodes, size_drawn=size_drawn)
     integrals = fine_nodes.fine_integrals(given, bias.samplers)
-    bias = fitted_bias(BART, given, given.rule.nodes if integrals is None else integrals.nodes)
+    nodes = given.rule.nodes if integrals is None else integrals.nodes
+    bias = fitted_bias(BART, given, nodes, size_drawn=size_drawn)
     run = cells_draws if on_cells else gibbs_draws
     return run(given, plan, bias, linear, integrals)
 
@@ -75,6 +77,34 @@ def test_both_chains_are_the_same_draw_by_draw(case):
     assert one.records.keys() == other.records.keys()
 
 
+def with_unknown_noise(given, **changes):
+    given.noise = replace(given.noise, source=NoiseSource.UNKNOWN, **changes)
+    return given
+
+
+@pytest.mark.parametrize("alike", [False, True])
+@pytest.mark.parametrize("size_drawn", [False, True])
+def test_both_chains_draw_the_same_noise(alike, size_drawn, monkeypatch):
+    """The scatter within cells is in it; rows may have relative variances, and be empty."""
+    # the scatter of the data, which the first size is taken from, is smaller between cells
+    monkeypatch.setattr(
+        Sized, "_start", lambda self, z, w, sd: SizedState(np.full(len(z), 2.0), np.zeros(len(z)), None)
+    )
+    given = problem()
+    if alike:
+        y = given.data.y.copy()
+        y[:3] = np.nan
+        priors = {"a": stats.norm(1, 10), "b": stats.norm(1, 10)}
+        given = oc.Problem(given.data.x, y, simulator, priors, domain=given.domain, noise_cov=0.04)
+    given = with_unknown_noise(given)
+    one, other = (regressed(given, 5, on_cells, size_drawn=size_drawn) for on_cells in (False, True))
+    for name in ("at_nodes", "moved", "noise_precision"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-6, atol=1e-6, err_msg=name)
+    assert one.stats.keys() == other.stats.keys() == ({"sd_0"} if size_drawn else set())
+    # the noise is .2, and that of a typical row is its unit
+    np.testing.assert_allclose(np.sqrt(1 / other.noise_precision * given.noise.cov[0, 0]), 0.2, rtol=0.15)
+
+
 def test_rows_with_the_same_x_are_merged_first():
     given = problem(n=1500)
     twice = oc.Problem(
@@ -93,10 +123,8 @@ def test_the_chain_on_cells_is_taken_with_many_data_only():
     few, many = problem(n=regress_cells.LARGE - 1), problem(n=regress_cells.LARGE)
     assert regressed(few, 2, on_cells=True) is None
     assert regressed(many, 2, on_cells=True) is not None
-    sampled = problem()
-    sampled.noise = replace(sampled.noise, source=NoiseSource.UNKNOWN, by_point=None)
-    assert regressed(sampled, 2, on_cells=True) is None
-    assert regressed(sampled, 2, on_cells=False).missed_square is not None
+    assert regressed(with_unknown_noise(problem(), by_point=None), 2, on_cells=True) is not None
+    assert regressed(with_unknown_noise(problem(q=2), by_point=None), 2, on_cells=True) is None
 
 
 def test_the_posterior_of_many_data_is_whole():

@@ -95,16 +95,14 @@ def test_errors_of_every_row_count():
     assert_same(ours.theta, reference.theta)
 
 
-def test_estimated_noise_and_hyperparameters_are_those_of_all_rows():
+def test_estimated_noise_is_that_of_all_rows():
     ours = replicated(holes=False, noise_cov="estimate")
-    posterior = short(ours, "ko")
+    posterior = short(ours, METHODS["ko"])
     with row_by_row():
         reference = replicated(holes=False, noise_cov="estimate")
-        all_rows = short(reference, "ko")
+        all_rows = short(reference, METHODS["ko"])
     # two searches that differ by rounding end where their tolerance, 1e-5 of a slope, lets them
     np.testing.assert_allclose(ours.noise.cov, reference.noise.cov, rtol=1e-4)
-    for one, other in zip(posterior.record.samplers, all_rows.record.samplers, strict=True):
-        np.testing.assert_allclose(one["lengthscale"], other["lengthscale"], rtol=1e-4)
     assert_same(posterior.theta, all_rows.theta, rtol=1e-3)
 
 

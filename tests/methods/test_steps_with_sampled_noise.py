@@ -8,8 +8,8 @@ import orthocal as oc
 from helpers import generators
 from orthocal.methods.base import Plan
 from orthocal.methods.bias_samplers import fitted_bias
+from orthocal.methods.chain_noise import ChainNoise
 from orthocal.methods.projected import _functional, _ProjectedRun
-from orthocal.methods.sampled_noise import NoiseSampler
 
 FACTORS = np.array([[[4.0, 0.0], [0.0, 4.0]], [[0.5, 0.3], [0.3, 2.0]]])
 
@@ -30,7 +30,7 @@ def run():
     method = oc.methods.Projected(oc.bias.GP(nu=1.5, sd=0.5, lengthscale=0.3))
     bias = fitted_bias(method.bias, problem, problem.rule.nodes)
     own = _ProjectedRun(method, problem, Plan(1, 0, generators(2)), bias, _functional(problem))
-    own._noise_precision = np.linalg.inv(FACTORS)
+    own._noise_state = own._noise_state._replace(cov=FACTORS)
     return own, problem
 
 
@@ -66,20 +66,20 @@ def test_missing_cells_are_drawn_about_the_bias_of_before(run, monkeypatch):
     rng = np.random.default_rng(2)
     before = rng.standard_normal((12, 2)) + np.array([3.0, -2.0])
     given = []
-    state = own._bias.draw(generators(2), None, np.zeros((2, 12, 2)), own._noise_precision)[0]
+    state = own._bias.draw(generators(2), None, np.zeros((2, 12, 2)), own._noise.of_rows(own._noise_state))[0]
     kept = state._replace(bias=np.tile(problem.whiten(before), (2, 1, 1)))
-    noise = own._noise_precision
+    noise = own._noise_state
 
-    def draw(rngs, state, residual, precision):
+    def draw(rngs, state, residual, noise):
         given.append(problem.unwhiten(residual))
         return kept, np.zeros((2, 22, 2))
 
     monkeypatch.setattr(own._bias, "draw", draw)
     theta = own._model.state(np.tile([1.0, 2.0], (2, 1)))
     for _ in range(400):
-        own._bias_state, own._noise_precision = kept, noise
+        own._bias_state, own._noise_state = kept, noise
         own._draw_bias(theta)
-    own._noise_precision = noise
+    own._noise_state = noise
     left = problem.data.y - line(problem.data.x[:, 0], [1.0, 2.0])
     for c, Sigma in enumerate(covariances(problem)):
         drawn = np.array([one[c] for one in given])
@@ -96,8 +96,10 @@ def test_missing_cells_are_drawn_about_the_bias_of_before(run, monkeypatch):
 
 def test_the_rows_of_a_chain_have_its_own_precision(run):
     _, problem = run
-    sampler, precision = NoiseSampler(problem.noise), np.linalg.inv(FACTORS)
-    both = sampler.row_precision(precision)
+    sampler = ChainNoise(problem)
+    state = sampler.start(2)._replace(cov=FACTORS)
+    both = sampler.of_observed(state)
     for c in range(2):
-        np.testing.assert_allclose(both[c], sampler.row_precision(precision[c : c + 1])[0])
+        one = state._replace(cov=FACTORS[c : c + 1], groups=state.groups[:1])
+        np.testing.assert_allclose(both[c], sampler.of_observed(one)[0])
     assert np.abs(both[0] - both[1]).max() > 0.1

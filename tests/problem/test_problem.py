@@ -325,10 +325,10 @@ def test_replicated_x_work():
     assert problem.sensitivity_at_data.weakest > 0.1
 
 
-def test_the_noise_is_estimated_by_default():
+def test_the_noise_is_unknown_by_default():
     x, y = MODEL1.simulate(np.random.default_rng(3))
     problem = Problem(x, y, MODEL1.simulator, MODEL1.parameters, domain=Box(0, 1))
-    assert problem.noise.source == "estimated"
+    assert problem.noise.source == "unknown"
     assert 0.028 < problem.noise.cov[0, 0] < 0.055
     assert make().noise.source == "known"
 

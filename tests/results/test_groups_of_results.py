@@ -80,13 +80,8 @@ def test_cells_that_are_missing_are_not_predicted():
 
 def test_sampled_noise_has_its_own_in_every_draw(tmp_path):
     found = oc.calibrate(MODEL1.problem(*MODEL1.simulate(np.random.default_rng(1), 20), noise_cov="sample"), **RUN)
-    assert found.data["prior"]["noise_cov"].shape == (1, 2000, 1, 1)
-    estimate = found.record.constant("noise_cov")[0, 0]
-    # one over a chi square of three degrees of freedom, in units of the estimate
-    expected = estimate / stats.chi2(3).median()
-    drawn = found.data["prior"]["noise_cov"].values.ravel()
-    density = 0.5 / np.sqrt(len(drawn)) / (stats.chi2(3).pdf(estimate / expected) * estimate / expected**2)
-    assert np.median(drawn) == pytest.approx(expected, abs=5 * density)
+    # a flat prior has no draws
+    assert "noise_cov" not in found.data["prior"]
     mean = (found.record.at_data("model") + found.record.at_data("bias"))[..., 0]
     sd = np.sqrt(found.data["posterior"]["noise_cov"].values[..., 0])
     scaled = (found.data["posterior_predictive"]["y"].values - mean) / sd

@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..arrays import Array
 from ..regression.settings import BARTSettings
 from .base import BiasSampler, ListedPrior, Setting, listed
+from .sized import FEW, with_bounds
 from .tree_size import restored_offset, with_offset
+
+if TYPE_CHECKING:
+    from ..regression.bart import BARTSampler
+
+
+#: data are enough for as many leaves, whatever ``least`` says, where the size of the bias is drawn
+FEWEST_LEAVES = 40
 
 
 @listed
 class BART(BARTSettings, ListedPrior):
-    """b = a + sum of trees with leaves N(0, (range / (2 k sqrt(trees)))^2), a ~ N(0, A^2).
+    """b = a + sum of trees with leaves N(0, c^2 / trees), a a constant: a bias need not be centred at 0.
 
-    The range is that of the residual at theta_tilde, A its largest absolute value, and at least the noise: a bias need
-    not be centred at 0.
+    In ``oc.methods.Joint`` c and a are drawn: c / s is half-Cauchy with median 4 / k and a / s Cauchy, s the noise sd.
+    With fewer data than 40 times ``least`` leaves may have fewer than that, and with at most 100 cuts lie evenly in the
+    domain. In ``oc.methods.Projected`` c is range / (2 k), the range that of the residual at theta_tilde, and
+    a ~ N(0, A^2), A its largest absolute value; both at least the noise.
 
     Parameters
     ----------
     trees
         Number of trees.
     k
-        The larger, the smaller the bias a priori: it lies within the range with probability 2 Phi(k) - 1.
+        The larger, the smaller the bias a priori. In ``oc.methods.Projected`` it lies within the range with probability
+        2 Phi(k) - 1.
     alpha, beta
         A node of depth h splits with probability alpha (1 + h)^-beta.
     cuts
@@ -72,17 +84,28 @@ class BART(BARTSettings, ListedPrior):
         return [spread_cut_points(column, self.cuts, self.grid) for column in setting.x.T]
 
     def prepare(self, setting: Setting) -> BiasSampler:
+        # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
+        residual = setting.every.residual
+        own = self._sampler(setting, max(float(np.ptp(residual)), 1.0) / 4)
+        return with_offset(own, residual, setting.noise_var)
+
+    def prepare_unit(self, setting: Setting) -> BiasSampler:
+        # few data would leave few leaves, and steps between the points alone: theta would be known too well
+        n = len(setting.every.x)
+        own = replace(self, least=min(self.least, n // FEWEST_LEAVES))
+        if n > FEW:
+            return own._sampler(setting, 2.0)
+        return replace(own, grid="uniform")._sampler(setting, 2.0, with_bounds(setting))
+
+    def _sampler(self, setting: Setting, spread: float, wide: Setting | None = None) -> BARTSampler:
+        """With functions whose sd is ``spread`` for k = 2; cut points by those of ``wide``, if given."""
         # compiled, and loaded by those who use it
         from ..regression.bart import BARTSampler
 
-        # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
-        residual = setting.every.residual
-        spread = max(float(np.ptp(residual)), 1.0)
-        leaf_sd = spread / (2 * self.k * np.sqrt(self.trees))
-        own = BARTSampler(
+        return BARTSampler(
             self,
-            leaf_sd,
-            self.cut_points(setting),
+            2 * spread / (self.k * np.sqrt(self.trees)),
+            self.cut_points(setting if wide is None else wide),
             setting.x,
             setting.nodes,
             setting.noise_var,
@@ -90,7 +113,6 @@ class BART(BARTSettings, ListedPrior):
             setting.counts,
             setting.shares,
         )
-        return with_offset(own, residual, setting.noise_var)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.name, **super().describe()}

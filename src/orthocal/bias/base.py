@@ -45,6 +45,8 @@ class Setting(NamedTuple):
     shares
         How often each column is to be split by, (d,), where not all alike: the columns of a categorical input's labels
         count as one input.
+    bounds
+        Lower and upper ends of the domain, (2, d).
     unmerged
         The same with a row for every observation. Priors of orthocal are given merged points, and choose their scales
         by all observations; a user's own is given every observation as a point.
@@ -83,6 +85,7 @@ class Setting(NamedTuple):
     noise_cov: Array | None = None
     labels: LabelColumns = NO_LABELS
     shares: Array | None = None
+    bounds: Array | None = None
 
     @property
     def every(self) -> Setting:
@@ -252,7 +255,7 @@ class BiasPrior(Protocol):
 
 
 def scales_noise(sampler: BiasSampler) -> bool:
-    """Whether a sampler can be used with sampled noise."""
+    """Whether a sampler can multiply its noise variances by a number."""
     return bool(getattr(sampler, "takes_noise_scale", False))
 
 
@@ -260,6 +263,47 @@ def trace_of(sampler: BiasSampler) -> list[Any] | None:
     """What a sampler notes for its findings of how each draw went, which a chain that goes on needs; None without."""
     trace: list[Any] | None = getattr(sampler, "trace", None)
     return trace
+
+
+class UnitsState(NamedTuple):
+    """s of each chain, (c,), and the state of the sampler in units of it."""
+
+    sd: Array
+    own: Any
+
+
+class InNoiseUnits:
+    """b = s b_own, s the noise sd, for a sampler whose noise variances are fixed."""
+
+    takes_noise_scale = False
+
+    def __init__(self, own: BiasSampler) -> None:
+        self.own = own
+
+    def draw(
+        self,
+        rngs: list[np.random.Generator],
+        state: UnitsState | None,
+        residual: Array,
+        noise_scale: Array | None = None,
+        noise_sd: Array | None = None,
+    ) -> tuple[UnitsState, Array]:
+        sd = np.ones(len(rngs)) if noise_sd is None else noise_sd
+        own, values = self.own.draw(rngs, None if state is None else state.own, residual / sd[:, None])
+        return UnitsState(sd, own), values * sd[:, None]
+
+    def record(self, state: UnitsState) -> dict[str, Array]:
+        return {**self.own.record(state.own), "noise_sd": state.sd[:, None]}
+
+    def predict(self, rng: np.random.Generator, records: dict[str, Array], x_new: Array) -> Array:
+        own = {name: values for name, values in records.items() if name != "noise_sd"}
+        return np.asarray(records["noise_sd"] * self.own.predict(rng, own, x_new))
+
+    def findings(self) -> dict[str, Any]:
+        return self.own.findings()
+
+    def settings(self) -> dict[str, Any]:
+        return self.own.settings()
 
 
 class ListedPrior:
@@ -312,10 +356,14 @@ class ListedPrior:
         return iter(())
 
 
+#: from a sampler's settings, the data points, the nodes and the noise variances
+Restore = Callable[[dict[str, Any], Array, Array, Array], BiasSampler]
+
+
 class StoredSampler(NamedTuple):
     """What a file's sampler needs: how it is made again, and what its findings mean."""
 
-    restore: Callable[[dict[str, Any], Array, Array, Array], BiasSampler]
+    restore: Restore
     remarks: Callable[[dict[str, Any]], Iterator[Finding]]
 
 

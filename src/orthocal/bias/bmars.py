@@ -19,8 +19,9 @@ class BMARS(BMARSSettings, ListedPrior):
     """b(x) = beta_0 + sum_{k=1..K} beta_k prod_{j=1..J_k} h_kj(x)^degree, h(x) = [s (u_v - t)]_+ / max_u [s (u - t)]_+.
 
     u in [0, 1]^d are the inputs, scaled by the range of the data and cut off there, so that b is constant beyond
-    it and no basis function exceeds 1. The prior, with R = max(1, range of the residual at theta_tilde) and
-    A = max(1, its largest absolute value) in units of the noise:
+    it and no basis function exceeds 1. In ``oc.methods.Joint`` b is a + c times such a function with R = A = 1, a / s
+    Cauchy and c / s half-Cauchy with median 1, s the noise sd. In ``oc.methods.Projected`` R = max(1, range of the
+    residual at theta_tilde) and A = max(1, its largest absolute value) in units of the noise. The prior:
 
     - K, lambda: density proportional to Gamma(lambda; 10, rate 10) Poisson(K; lambda) for K <= ``most``, so that K is
       a negative binomial, truncated: P(K) proportional to Gamma(10 + K) / (K! 11^K). Shape and rate are those of BASS
@@ -69,13 +70,17 @@ class BMARS(BMARSSettings, ListedPrior):
         return BMARSSampler.restore(settings, x, nodes, noise_var)
 
     def prepare(self, setting: Setting) -> BMARSSampler:
+        # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
+        residual = setting.every.residual
+        return self._sampler(setting, max(float(np.ptp(residual)), 1.0), max(float(np.abs(residual).max()), 1.0))
+
+    def prepare_unit(self, setting: Setting) -> BMARSSampler:
+        return self._sampler(setting, 1.0, 1.0)
+
+    def _sampler(self, setting: Setting, spread: float, offset: float) -> BMARSSampler:
         # compiled, and loaded by those who use it
         from ..regression.bmars import BMARSSampler
 
-        # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
-        residual = setting.every.residual
-        spread = max(float(np.ptp(residual)), 1.0)
-        offset = max(float(np.abs(residual).max()), 1.0)
         return BMARSSampler(
             self, spread, offset, setting.x, setting.nodes, setting.noise_var, setting.unit, setting.counts
         )

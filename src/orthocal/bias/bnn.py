@@ -76,8 +76,10 @@ class BNN(ListedPrior):
     """b(x) = a + sum_{h=1..H} v_h tanh(c_h + sum_j w_hj u_j(x)), or with a second layer of tanh units between.
 
     u are the inputs, scaled to [-1, 1] by the range of the data; one that is constant there is left out. With d inputs
-    that vary, s = ``weight_sd``, R = max(1, range of the residual at theta_tilde) and A its largest absolute value, in
-    units of the noise, the weights are independent with Neal's scales, which do not change:
+    that vary and s = ``weight_sd`` the weights are independent with Neal's scales. In ``oc.methods.Joint`` b is a + c
+    times such a function with R = 2 and A = 1, a over the noise sd Cauchy and c half-Cauchy with median 1. In
+    ``oc.methods.Projected`` R = max(1, range of the residual at theta_tilde), A its largest absolute value, in units of
+    the noise:
 
     - w_hj ~ N(0, s^2 / d), c_h ~ N(0, s^2), and in the second layer w_hk ~ N(0, s^2 / H), c_h ~ N(0, s^2);
     - v_h ~ N(0, (R / 2)^2 / H), so that more units do not make a larger function;
@@ -157,6 +159,9 @@ class BNN(ListedPrior):
         offset = max(float(np.abs(residual).max()), spread)
         return BNNSampler(self, spread, offset, setting.x, setting.nodes, setting.noise_var, setting.unit)
 
+    def prepare_unit(self, setting: Setting) -> BNNSampler:
+        return BNNSampler(self, 1.0, 1.0, setting.x, setting.nodes, setting.noise_var, setting.unit)
+
     def describe(self) -> dict[str, Any]:
         choices = {name: int(value) for name, value in asdict(self).items() if name != "weight_sd"}
         return {"kind": self.name, **choices, "weight_sd": float(self.weight_sd)}
@@ -215,7 +220,7 @@ class BNNSampler(ChainwiseSampler):
         noise_scale: Array | None = None,
     ) -> tuple[Network, Array]:
         if noise_scale is not None:
-            return self._noisier(np.sqrt(noise_scale)[:, None]).draw(rngs, state, residual)
+            return self._noisier(np.sqrt(noise_scale).reshape(len(rngs), -1)).draw(rngs, state, residual)
         # in units of the noise the density is that of a ridge regression with penalty 1
         response = residual / self._noise_sd
         if state is None:
@@ -228,6 +233,17 @@ class BNNSampler(ChainwiseSampler):
         self.trace.append((density, acceptance, step))
         network = Network(hidden, self._output(rngs, hidden, response), step)
         return network, self._values(self.record(network)["weights"], self._inputs)
+
+    @property
+    def function_sd(self) -> float:
+        return self.spread
+
+    def coefficients(self, state: Network) -> tuple[Array, Array]:
+        """See ``bias/sized.py``."""
+        return np.sum(state.output**2, axis=1), np.full(len(state.output), state.output.shape[1])
+
+    def rescaled(self, state: Network, factor: Array) -> Network:
+        return state._replace(output=state.output * factor[:, None])
 
     def record(self, state: Network) -> dict[str, Array]:
         """All weights, (c, q + hidden + 1): the hidden layers', the output's, the intercept."""

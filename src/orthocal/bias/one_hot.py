@@ -14,27 +14,39 @@ import numpy as np
 from ..arrays import Array
 from ..errors import FileError
 from ..problem.data.labels import NO_LABELS, LabelColumns
-from .base import SAMPLERS, BiasPrior, BiasSampler, Setting, StoredSampler, scales_noise, trace_of
+from .base import SAMPLERS, BiasPrior, BiasSampler, Restore, Setting, StoredSampler, scales_noise, trace_of
+from .sized import sized
 
 
-def prepared(prior: BiasPrior, setting: Setting) -> BiasSampler:
-    """The prior's sampler; it sees a column for each label, unless the prior says that it ``knows_labels``."""
-    if not setting.labels or getattr(prior, "knows_labels", False):
-        return prior.prepare(setting)
-    return OneHotSampler(prior.prepare(widened(setting)), setting.labels)
+def prepared(prior: BiasPrior, setting: Setting, size_drawn: bool = False) -> BiasSampler:
+    """The prior's sampler; it sees a column for each label, unless the prior says that it ``knows_labels``.
+
+    The size of the bias is drawn with it if ``size_drawn``, of priors that have a sampler for functions of size one.
+    """
+    one_hot = bool(setting.labels) and not getattr(prior, "knows_labels", False)
+    seen = widened(setting) if one_hot else setting
+    unit = getattr(prior, "prepare_unit", None) if size_drawn else None
+    own: BiasSampler = prior.prepare(seen) if unit is None else sized(unit(seen), setting.noise_var)
+    return OneHotSampler(own, setting.labels) if one_hot else own
 
 
 def widened(setting: Setting) -> Setting:
     """The same with a column for each label."""
     labels, numeric = setting.labels, setting.labels.numeric(len(setting.span))
-    counts = [len(one.labels) for one in labels.each]
+    counts, x = [len(one.labels) for one in labels.each], labels.one_hot(setting.x)
+    bounds = None
+    if setting.bounds is not None:
+        # between labels there is nothing to cut that the data do not have
+        own = x[:, len(numeric) :]
+        bounds = np.hstack([setting.bounds[:, numeric], np.stack([own.min(axis=0), own.max(axis=0)])])
     shares = np.concatenate([np.ones(len(numeric)), *(np.full(count, 1 / count) for count in counts)])
     return setting._replace(
-        x=labels.one_hot(setting.x),
+        x=x,
         nodes=labels.one_hot(setting.nodes),
         span=np.concatenate([setting.span[numeric], np.ones(sum(counts))]),
         labels=NO_LABELS,
         shares=shares,
+        bounds=bounds,
         unmerged=None if setting.unmerged is None else widened(setting.unmerged),
     )
 
@@ -60,8 +72,9 @@ class OneHotSampler:
         state: Any,
         residual: Array,
         noise_scale: Array | None = None,
+        **more: Array,
     ) -> tuple[Any, Array]:
-        given = {} if noise_scale is None else {"noise_scale": noise_scale}
+        given = more if noise_scale is None else {"noise_scale": noise_scale, **more}
         return self.own.draw(rngs, state, residual, **given)
 
     def record(self, state: Any) -> dict[str, Array]:
@@ -86,7 +99,14 @@ def stored_sampler(settings: dict[str, Any]) -> StoredSampler:
             "it with the simulator, oc.load(path, simulator=f, bias=MyPrior())"
         )
     own = SAMPLERS[kind]
+    if settings.get("sized"):
+        own = own._replace(restore=partial(_sized, own.restore))
     return own if "labels" not in settings else StoredSampler(partial(_restored, own), own.remarks)
+
+
+def _sized(restore: Restore, settings: dict[str, Any], x: Array, nodes: Array, noise_var: Array) -> BiasSampler:
+    """The sampler of a bias whose size was drawn."""
+    return sized(restore(settings, x, nodes, noise_var), noise_var)
 
 
 def _restored(

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ..advice import NOISE_COV
 from ..arrays import Array, BoolArray, IntArray
 from ..errors import InputError
 from ..problem.data.labels import NO_LABELS, LabelColumns
 from ..problem.noise.noise import Noise, NoiseSource
 from ..regression.linear_part import Others
-from .base import BiasPrior, BiasSampler, Setting, scales_noise, trace_of
+from .base import BiasPrior, BiasSampler, InNoiseUnits, Setting, scales_noise, trace_of
 from .gp import GP, GPSampler
 from .gp_sampler import MOST_JOINT_POINTS, JointGP
 from .one_hot import OneHotSampler, prepared
 from .sampled_gp import SampledGPSampler
+from .sized import Sized
 
 if TYPE_CHECKING:
     from ..regression.bmars import BMARSSampler
@@ -65,7 +65,7 @@ def split_points(x: Array, nodes: Array, noise_var: Array) -> SplitPoints:
 class Residuals(NamedTuple):
     """What a bias is fitted to: x (n, d), its noise, the residual (n, q) and the gradient (n, q, p), whitened.
 
-    ``labels`` says which inputs are categorical.
+    ``labels`` says which inputs are categorical, and ``bounds`` (2, d) where the domain ends.
     """
 
     x: Array
@@ -73,6 +73,7 @@ class Residuals(NamedTuple):
     values: Array
     gradient: Array
     labels: LabelColumns = NO_LABELS
+    bounds: Array | None = None
 
     def settings(self, points: list[SplitPoints], span: Array) -> list[Setting]:
         """What a prior may know of each outcome."""
@@ -89,6 +90,7 @@ class Residuals(NamedTuple):
                 outcome=k,
                 noise_cov=self._noise_cov(own.informed, k),
                 labels=self.labels,
+                bounds=self.bounds,
             )
             for k, own in enumerate(points)
         ]
@@ -122,6 +124,14 @@ class Unmerged(NamedTuple):
         ]
 
 
+class DrawnNoise(NamedTuple):
+    """Noise that is drawn in a chain: what each row says of the whitened outcomes, (c, n, q, q), or (c, 1, q, q) where
+    all say the same, and the sd of a typical row's, (c, q)."""
+
+    precision: Array
+    sd: Array
+
+
 class OutcomesState(NamedTuple):
     """The samplers' states, and the bias at the data points, (c, n, q)."""
 
@@ -130,7 +140,11 @@ class OutcomesState(NamedTuple):
 
 
 class OutcomesBias:
-    """Draws of the bias of all outcomes, whitened; with ``unmerged`` where the residuals were merged."""
+    """Draws of the bias of all outcomes, whitened; with ``unmerged`` where the residuals were merged.
+
+    Where ``size_drawn``, so is the size of priors that allow it. Of an unknown noise a prior that does not know how to
+    scale it is one of the bias in units of the noise.
+    """
 
     def __init__(
         self,
@@ -139,6 +153,7 @@ class OutcomesBias:
         nodes: Array,
         span: Array,
         unmerged: Unmerged | None = None,
+        size_drawn: bool = False,
     ) -> None:
         if residuals.noise.rows is not None and not isinstance(prior, GP):
             # the part of it that is correlated between rows is drawn beside the bias
@@ -150,12 +165,11 @@ class OutcomesBias:
         settings = residuals.settings(self._points, span)
         if unmerged is not None:
             settings = unmerged.added_to(settings, self._points, nodes)
-        self.samplers: list[BiasSampler] = [prepared(prior, setting) for setting in settings]
-        if noise.source is NoiseSource.UNKNOWN and not scales_noise(self.samplers[0]):
-            raise InputError(
-                f"the prior {type(prior).__name__} cannot be used with sampled noise, its variance is fixed: "
-                "give " + NOISE_COV + ', or take "estimate"'
-            )
+        self.size_drawn = size_drawn
+        self.samplers: list[BiasSampler] = [prepared(prior, setting, size_drawn) for setting in settings]
+        self.in_noise_units = noise.source is NoiseSource.UNKNOWN and not scales_noise(self.samplers[0])
+        if self.in_noise_units:
+            self.samplers = [InNoiseUnits(sampler) for sampler in self.samplers]
         if noise.rows is not None and not JointGP.possible(self.processes):
             raise InputError(
                 "noise that is correlated between rows makes one matrix of all data and nodes, of more than "
@@ -186,6 +200,30 @@ class OutcomesBias:
         return [sampler for sampler in self.samplers if isinstance(sampler, GPSampler)]
 
     @property
+    def sized(self) -> list[Sized]:
+        """The samplers that draw the size of the bias: all, or none."""
+        return [one for one in map(the_sized, self.samplers) if isinstance(one, Sized)]
+
+    def sizes(self, state: OutcomesState) -> Array:
+        """The prior sd of the bias, (c, q), of samplers that draw it."""
+        each = zip(self.sized, state.own, strict=True)
+        return np.stack([sampler.own.function_sd * np.abs(own.size) for sampler, own in each], axis=1)
+
+    def scales(self, state: OutcomesState) -> Array:
+        """What has a half-Cauchy prior in units of the noise, (c, k, q): sizes and constants, or sds that are given."""
+        if self.sized:
+            return np.stack([np.stack(own[:2], axis=1) for own in state.own], axis=2)
+        # what is given of another prior is in units of the noise's estimate
+        sd = [process.sd for process in self.processes] if self.gaussian else np.ones(len(self.samplers))
+        return np.tile(sd, (len(state.bias), 1, 1))
+
+    def in_units_of(self, state: OutcomesState, sd: Array) -> OutcomesState:
+        """The state of priors in units of the noise, with another sd of it, (c, q)."""
+        before = np.stack([own.sd for own in state.own], axis=1)
+        own = [one._replace(sd=sd[:, k]) for k, one in enumerate(state.own)]
+        return OutcomesState(own, state.bias * (sd / before)[:, None])
+
+    @property
     def gaussian(self) -> bool:
         """Whether the bias of every outcome is a Gaussian process."""
         return len(self.processes) == len(self.samplers)
@@ -211,28 +249,22 @@ class OutcomesBias:
             process.nu, points.x, points.nodes, points.noise_var, process.unit, tuple(process.labelled)
         )
 
-    def joint(self, pull: Array | None = None, precision: Array | None = None) -> JointGP:
-        """The Gaussian processes of all outcomes at once; for ``pull`` see there.
-
-        ``precision`` (n, q, q) takes the place of the rows' own.
-        """
+    def joint(self) -> JointGP:
+        """The Gaussian processes of all outcomes at once."""
         at_data = [points.order[: self._n] for points in self._points]
-        return JointGP(self.processes, at_data, self._precision if precision is None else precision, pull)
+        return JointGP(self.processes, at_data, self._precision)
 
     def draw(
         self,
         rngs: list[np.random.Generator],
         state: OutcomesState | None,
         residual: Array,
-        noise_precision: Array | None = None,
+        noise: DrawnNoise | None = None,
     ) -> tuple[OutcomesState, Array]:
-        """The next state, and b at data and nodes (c, n + m, q), given the residual (c, n, q).
-
-        Where the noise is sampled, ``noise_precision`` (c, q, q) is that of all rows of a chain.
-        """
+        """The next state, and b at data and nodes (c, n + m, q), given the residual (c, n, q) and a drawn noise."""
         if self._joint is not None:
             return self.gathered(self._joint.draw(rngs, residual))
-        if not self._coupled and noise_precision is None:
+        if not self._coupled and noise is None:
             own = [None] * len(self.samplers) if state is None else state.own
             return self.gathered(
                 [
@@ -240,9 +272,9 @@ class OutcomesBias:
                     for k, sampler in enumerate(self.samplers)
                 ]
             )
-        rounds = 1 if state is not None else FIRST_ROUNDS
+        rounds = 1 if state is not None or len(self.samplers) == 1 else FIRST_ROUNDS
         for _ in range(rounds):
-            state, values = self._round(rngs, state, residual, noise_precision)
+            state, values = self._round(rngs, state, residual, noise)
         assert state is not None
         return state, values
 
@@ -251,13 +283,13 @@ class OutcomesBias:
         rngs: list[np.random.Generator],
         state: OutcomesState | None,
         residual: Array,
-        noise_precision: Array | None,
+        noise: DrawnNoise | None,
     ) -> tuple[OutcomesState, Array]:
         """One outcome after the other, each given the others."""
         own = [None] * len(self.samplers) if state is None else list(state.own)
         bias = np.zeros_like(residual) if state is None else state.bias.copy()
         # (c, n, q, q) by broadcasting
-        precision = self._precision[None] if noise_precision is None else noise_precision[:, None]
+        precision = self._precision[None] if noise is None else noise.precision
         columns = []
         for k, sampler in enumerate(self.samplers):
             rows = self._points[k].informed
@@ -265,11 +297,20 @@ class OutcomesBias:
             pull = np.einsum("cnq,cnq->cn", np.broadcast_to(precision[:, :, k], residual.shape), others)[:, rows]
             diagonal = precision[:, rows if precision.shape[1] > 1 else slice(None), k, k]
             response = residual[:, rows, k] + pull / diagonal
-            scale = {} if noise_precision is None else {"noise_scale": 1 / noise_precision[:, k, k]}
+            scale = {} if noise is None else self._scales(k, diagonal, noise.sd[:, k])
             own[k], values = sampler.draw(rngs, own[k], response, **scale)
             columns.append(values[:, self._points[k].order])
             bias[:, :, k] = columns[k][:, : self._n]
         return OutcomesState(own, bias), np.stack(columns, axis=-1)
+
+    def _scales(self, k: int, precision: Array, sd: Array) -> dict[str, Array]:
+        """What the sampler of outcome k needs to know of a drawn noise: ``precision`` (c, n) or (c, 1), ``sd`` (c,)."""
+        if self.in_noise_units:
+            return {"noise_sd": sd}
+        scale = 1 / (precision * self._points[k].noise_var)
+        alike = np.allclose(scale, scale[:, :1], rtol=1e-9, atol=0.0)
+        given = {"noise_scale": scale[:, 0] if alike else scale}
+        return given | ({"noise_sd": sd} if self.sized else {})
 
     @cached_property
     def linear_samplers(self) -> list[BMARSSampler] | None:
@@ -390,6 +431,11 @@ def stand_ins(x: Array, span: Array, values: Array, observed: BoolArray, labels:
             )
             filled[~seen, k] = values[seen, k][nearest].mean(axis=1)
     return filled
+
+
+def the_sized(sampler: BiasSampler) -> Any:
+    """The sampler that may draw the size of the bias: what a categorical input has become does not matter to it."""
+    return sampler.own if isinstance(sampler, OneHotSampler) else sampler
 
 
 def _linear(sampler: BiasSampler) -> TypeGuard[BMARSSampler]:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..arrays import Array
 from ..regression.settings import SoftBARTSettings
 from .base import BiasSampler, ListedPrior, Setting, listed
+from .sized import FEW, with_bounds
 from .tree_size import restored_offset, with_offset
+
+if TYPE_CHECKING:
+    from ..regression.softbart import SoftBARTSampler
 
 
 @listed
 class SoftBART(SoftBARTSettings, ListedPrior):
     """b = a + sum_t sum_l phi_tl mu_tl, phi_tl a product of logistic gates psi((x_j - c) / tau_t): smooth trees.
 
-    mu_tl ~ N(0, (range / (2 k sqrt(trees)))^2), the range that of the residual at theta_tilde, and
-    a ~ N(0, A^2), A its largest absolute value, at least the noise: a bias need not be centred at 0. Every point is in
-    every leaf, so a soft tree costs about eight times as much as a hard one: hence 50 trees, where BART has 200.
+    mu_tl ~ N(0, c^2 / trees), and a is a constant: a bias need not be centred at 0. In ``oc.methods.Joint`` c and a are
+    drawn: c / s is half-Cauchy with median 4 / k and a / s Cauchy, s the noise sd. In ``oc.methods.Projected`` c is
+    range / (2 k), the range that of the residual at theta_tilde, and a ~ N(0, A^2), A its largest absolute value; both
+    at least the noise. Every point is in every leaf, so a soft tree costs about eight times as much as a hard one:
+    hence 50 trees, where BART has 200.
 
     Parameters
     ----------
@@ -71,20 +77,26 @@ class SoftBART(SoftBARTSettings, ListedPrior):
         return setting.x.min(axis=0), np.ptp(setting.x, axis=0)
 
     def prepare(self, setting: Setting) -> BiasSampler:
+        # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
+        residual = setting.every.residual
+        own = self._sampler(setting, max(float(np.ptp(residual)), 1.0) / 4, setting)
+        return with_offset(own, residual, setting.noise_var)
+
+    def prepare_unit(self, setting: Setting) -> BiasSampler:
+        return self._sampler(setting, 2.0, with_bounds(setting) if len(setting.every.x) <= FEW else setting)
+
+    def _sampler(self, setting: Setting, spread: float, wide: Setting) -> SoftBARTSampler:
+        """With functions whose sd is ``spread`` for k = 2, but that gates make them smoother; cut in ``wide``."""
         # compiled, and loaded by those who use it
         from ..regression.softbart import SoftBARTSampler
 
-        # whitened noise has sd 1: a residual much smaller than that says nothing about the scale of the bias
-        residual = setting.every.residual
-        spread = max(float(np.ptp(residual)), 1.0)
-        leaf_sd = spread / (2 * self.k * np.sqrt(self.trees))
-        low, width = self.range_of_cuts(setting)
+        leaf_sd = 2 * spread / (self.k * np.sqrt(self.trees))
+        low, width = self.range_of_cuts(wide)
         # the data say nothing about an input that is constant: the function must not depend on it
         scale = np.where(width > 0, 1 / np.where(width > 0, width, 1.0), 0.0)
-        own = SoftBARTSampler(
+        return SoftBARTSampler(
             self, leaf_sd, low, scale, setting.x, setting.nodes, setting.noise_var, setting.unit, setting.shares
         )
-        return with_offset(own, residual, setting.noise_var)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.name, **super().describe()}

@@ -30,7 +30,7 @@ from ..methods.joint.joint import Joint
 from ..methods.joint.objective import domain_squares
 from ..methods.joint.regress import Linear, Regressed
 from ..methods.joint.weights import Weights, importance_weights
-from ..methods.sampled_noise import noise_sampler
+from ..methods.sampled_noise import NoiseDraws
 from ..methods.stored_draws import AtData, at_data
 from ..problem.fingerprint import digest
 from ..problem.problem import Problem
@@ -281,7 +281,7 @@ class _View(NamedTuple):
         kept = plan.kept(problem.unmerged.data.y.size)
         values, squares = self._values(theta, chain, plan, kept)
         shift, precision = self.real.shift, own.noise_precision
-        noise = dict[str, Any]() if precision is None else noise_sampler(problem.noise).fields(chain(precision))
+        noise = dict[str, Any]() if precision is None else NoiseDraws(problem.noise).fields(chain(precision))
         basis = self.part.linear.basis
         beta = own.beta if basis is None else own.beta @ basis.T
         missed = 0.0 if own.missed_square is None else own.missed_square @ (problem.noise.unwhitener**2).T
@@ -366,7 +366,7 @@ class _View(NamedTuple):
     def _squares(self) -> Array:
         """(y - y_R)'P (y - y_R) of every draw, (s,)."""
         problem, precision = self.problem, self.own.noise_precision
-        each = problem.noise.precision if precision is None else noise_sampler(problem.noise).row_precision(precision)
+        each = problem.noise.precision if precision is None else NoiseDraws(problem.noise).row_precision(precision)
         residual = problem.whiten(problem.complete_y - problem.fit)
         count = len(self.real.moved)
         squares, block = np.empty(count), max(1, BLOCK // residual.size)

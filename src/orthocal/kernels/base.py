@@ -49,34 +49,36 @@ class ThetaModel(NamedTuple):
     """Prior and likelihood of theta, before the bias is known.
 
     ``simulate`` maps theta (c, p) to (c, n, q) and ``gradient`` one theta (p,) to (n, q, p), both whitened;
-    ``precision`` is that of the rows' noise, (n, q) where it is diagonal, else (n, q, q). ``extra`` is what comes to
-    the log density beside prior and likelihood, (c,), from theta (c, p) and what ``simulate`` gave for it; it counts
-    as a part of the prior.
+    ``precision`` is that of the rows' noise, (n, q) where it is diagonal, else (n, q, q).
     """
 
     parameters: Parameters
     simulate: Callable[[Array], Array]
     gradient: Callable[[Array], Array]
     precision: Array
-    extra: Callable[[Array, Array], Array] | None = None
 
     def state(self, theta: Array) -> ThetaState:
         """The state at theta (c, p); the simulator is not called outside the support."""
         inside = self.parameters.inside(theta)
         if inside.all():
             model = self.simulate(theta)
-            return ThetaState(theta, model, self.log_prior(theta, model))
+            return ThetaState(theta, model, self.parameters.log_prior(theta))
         model = np.full((len(theta), *self.precision.shape[:2]), np.nan)
         log_prior = np.full(len(theta), -np.inf)
         if inside.any():
             model[inside] = self.simulate(theta[inside])
-            log_prior[inside] = self.log_prior(theta[inside], model[inside])
+            log_prior[inside] = self.parameters.log_prior(theta[inside])
         return ThetaState(theta, model, log_prior)
 
-    def log_prior(self, theta: Array, model: Array) -> Array:
-        """log pi(theta) with ``extra``, (c,), for theta (c, p) and what ``simulate`` gave for it."""
-        prior = self.parameters.log_prior(theta)
-        return prior if self.extra is None else prior + self.extra(theta, model)
+
+class Extra(Protocol):
+    """What comes to the log density of each chain beside prior and likelihood."""
+
+    def __call__(self, theta: Array, model: Array) -> Array:
+        """(c,), from theta (c, p) and the simulator there, (c, n, q)."""
+
+    def part(self, chains: slice | list[int]) -> Extra:
+        """The same for some of the chains."""
 
 
 class Conditional(NamedTuple):
@@ -89,17 +91,20 @@ class Conditional(NamedTuple):
     base: ThetaModel
     offset: Array
     noise_precision: Array | None = None
+    extra: Extra | None = None
 
     def part(self, chains: slice | list[int]) -> Conditional:
         """The same for some of the chains."""
         own = None if self.noise_precision is None else self.noise_precision[chains]
-        return Conditional(self.base, self.offset[chains], own)
+        return Conditional(self.base, self.offset[chains], own, None if self.extra is None else self.extra.part(chains))
 
     def log_density(self, state: ThetaState) -> Array:
         """log Pi(theta | b*, y) up to a constant, (c,); -inf where the simulator fails."""
         misfit = self.offset - state.model
         log_likelihood = -0.5 * np.einsum("cnq,cnq->c", misfit, self._weighted(misfit))
         total = state.log_prior + log_likelihood
+        if self.extra is not None:
+            total = total + self.extra(state.theta, state.model)
         return np.where(np.isnan(total), -np.inf, total)
 
     def score(self, state: ThetaState, gradient: Array) -> Array:

@@ -283,26 +283,6 @@ def linearised(
 ) -> LaplaceTuning:
     """The conditional of a simulator that is linearised at ``pivot`` (p,)."""
     gradient, fit = model.gradient(pivot), model.simulate(pivot[None])[0]
-    return _linear(model, pivot, fit, gradient, steps, refinements, walk, freedom)
-
-
-def with_precision(tuning: LaplaceTuning, model: ThetaModel) -> LaplaceTuning:
-    """The tuning for another precision of the same simulator, which is not called."""
-    known = (tuning.pivot, tuning.model, tuning.gradient)
-    own = _linear(model, *known, tuning.steps, tuning.refinements, tuning.walk, tuning.freedom)
-    return own._replace(truncated=tuning.truncated, sweeps=tuning.sweeps)
-
-
-def _linear(
-    model: ThetaModel,
-    pivot: Array,
-    fit: Array,
-    gradient: Array,
-    steps: int,
-    refinements: int,
-    walk: float,
-    freedom: float,
-) -> LaplaceTuning:
     lower = np.linalg.cholesky(laplace_precision(model, pivot, gradient))
     p = len(pivot)
     gain = cho_solve((lower, True), weighted(model.precision, np.moveaxis(gradient, -1, 0)).reshape(p, -1))

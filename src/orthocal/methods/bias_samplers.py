@@ -72,10 +72,10 @@ def _refused(what: str) -> str:
     )
 
 
-def fitted_bias(prior: BiasPrior, problem: Problem, nodes: Array, process: bool = False) -> OutcomesBias:
-    """Samplers of the bias at data and nodes, or of the real ``process``, to which no parameter has been fitted."""
-    prior = prior if process else prior_for(problem, prior)
-    return OutcomesBias(prior, residuals_of(problem, process), nodes, problem.span, unmerged_of(problem, process))
+def fitted_bias(prior: BiasPrior, problem: Problem, nodes: Array, size_drawn: bool = False) -> OutcomesBias:
+    """Samplers of the bias at data and nodes."""
+    own, unmerged = prior_for(problem, prior), unmerged_of(problem)
+    return OutcomesBias(own, residuals_of(problem), nodes, problem.span, unmerged, size_drawn)
 
 
 def with_integrals(prior: BiasPrior, problem: Problem, bias: OutcomesBias) -> tuple[OutcomesBias, Integrals | None]:
@@ -84,19 +84,20 @@ def with_integrals(prior: BiasPrior, problem: Problem, bias: OutcomesBias) -> tu
     A Gaussian process is smooth enough for the problem's nodes, or chooses others for itself.
     """
     integrals = None if bias.gaussian else fine_integrals(problem, bias.samplers)
-    return (bias, None) if integrals is None else (fitted_bias(prior, problem, integrals.nodes), integrals)
+    if integrals is None:
+        return bias, None
+    return fitted_bias(prior, problem, integrals.nodes, size_drawn=bias.size_drawn), integrals
 
 
-def unmerged_of(problem: Problem, process: bool = False) -> Unmerged | None:
+def unmerged_of(problem: Problem) -> Unmerged | None:
     """Residuals with a row for every observation, where those with the same x were merged."""
     rows = problem.rows
-    return None if rows is None else Unmerged(residuals_of(problem.unmerged, process), rows.repeats.place)
+    return None if rows is None else Unmerged(residuals_of(problem.unmerged), rows.repeats.place)
 
 
-def residuals_of(problem: Problem, process: bool = False) -> Residuals:
+def residuals_of(problem: Problem) -> Residuals:
     """What a bias is fitted to."""
-    data = problem.data
-    left = problem.complete_y if process else problem.complete_y - problem.fit
-    gradient = np.zeros((data.n, data.q, 1)) if process else problem.gradient_at_data
+    data, left = problem.data, problem.complete_y - problem.fit
     values = problem.whiten(stand_ins(data.x, problem.span, left, data.observed, data.labels))
-    return Residuals(data.x, problem.noise, values, gradient, data.labels)
+    bounds = None if data.without_inputs else np.stack(problem.domain.bounds(data.d))
+    return Residuals(data.x, problem.noise, values, problem.gradient_at_data, data.labels, bounds)

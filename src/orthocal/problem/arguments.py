@@ -26,7 +26,7 @@ def checked_noise(
     if isinstance(noise_cov, CorrelatedNoise):
         return given_noise(noise_cov, y_err, data)
     if y_err is not None:
-        if not isinstance(noise_cov, str) or noise_cov != "unknown":
+        if not isinstance(noise_cov, str) or noise_cov not in ("unknown", "estimate"):
             raise InputError(NOISE_COV + " and y_err both give the noise: leave one of them out")
         return noise_from_errors(y_err, observed)
     if isinstance(noise_cov, Noise | AskedNoise):

@@ -137,7 +137,7 @@ def outputs_noise(y: Array, names: tuple[str, ...], noise_cov: object, y_err: Ar
     """The noise of outputs (r, q): given, or the scatter of replicated rows."""
     observed = ~np.isnan(y)
     if y_err is not None:
-        if not isinstance(noise_cov, str) or noise_cov != "unknown":
+        if not isinstance(noise_cov, str) or noise_cov not in ("unknown", "estimate"):
             raise InputError(NOISE_COV + " and y_err both give the noise: leave one of them out")
         return _from_errors(_by_name(y_err, names, "y_err"), names, observed)
     if isinstance(noise_cov, Noise):

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array, IntArray, summed
-from .bart_kernels import sweep
+from .bart_kernels import sweep, weigh_leaves
 from .compiled import CompiledSampler, Gridded, Record
 from .settings import BARTSettings
-from .tree_kernels import FREE, LEAF, PARENT, SLOTS, add_boxes, evaluate, pack
+from .tree_kernels import CHILD, FREE, LEAF, PARENT, SLOTS, add_boxes, evaluate, pack
 
 #: a forest is evaluated in all cells of its grid if they are at most so many times the points: a tenth of the time
 SMALL_GRID = 10
@@ -135,6 +135,10 @@ class BARTSampler(CompiledSampler, Gridded):
         return cls(prior, float(settings["leaf_sd"]), points, x, nodes, noise_var, float(settings["unit"]))
 
     @property
+    def function_sd(self) -> float:
+        return self.leaf_sd * float(np.sqrt(self.prior.trees))
+
+    @property
     def updates(self) -> int:
         return self.prior.sweeps
 
@@ -143,10 +147,12 @@ class BARTSampler(CompiledSampler, Gridded):
         return int(self._bins.shape[1]) * self.prior.trees
 
     def update(
-        self, rng: np.random.Generator, state: ForestState, response: Array, starting: bool, noise_scale: float
+        self, rng: np.random.Generator, state: ForestState, response: Array, starting: bool, noise_scale: float | Array
     ) -> None:
-        prior, chain = self.prior, ForestState(*state)
-        if noise_scale != 1.0:
+        prior, chain, single = self.prior, ForestState(*state), np.ndim(noise_scale) == 0
+        if not single:
+            weigh_leaves(self._weight / noise_scale, chain.leaf, chain.sums)
+        elif noise_scale != 1.0:
             # the sums of the weights persist, for a scale of one
             chain.sums[:, :, 1] /= noise_scale
         sweep(
@@ -163,8 +169,12 @@ class BARTSampler(CompiledSampler, Gridded):
             self.leaf_sd**2,
             prior.least,
         )
-        if noise_scale != 1.0:
+        if single and noise_scale != 1.0:
             chain.sums[:, :, 1] *= noise_scale
+
+    def normal(self, state: ForestState) -> Array:
+        leaves = (state.nodes[:, :, PARENT] != FREE) & (state.nodes[:, :, CHILD] == LEAF)
+        return np.asarray(state.mu[leaves] / self.leaf_sd)
 
     def empty(self) -> ForestState:
         trees, points = self.prior.trees, self._bins.shape[1]

@@ -226,6 +226,15 @@ def _swap(rng, tree, leaf, response, weight, number, bins, cuts, shares, sums, c
 
 
 @entry
+def weigh_leaves(weight, leaf, sums):
+    """The sums of other weights in the leaves of all trees."""
+    for t in range(len(leaf)):
+        sums[t, :, 1] = 0.0
+        for i in range(len(weight)):
+            sums[t, leaf[t, i], 1] += weight[i]
+
+
+@entry
 def sweep(
     rng, response, weight, number, bins, cuts, shares, nodes, mu, leaf, sums, fit, counts, alpha, beta, leaf_var, least
 ):

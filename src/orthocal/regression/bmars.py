@@ -43,6 +43,7 @@ class BMARSSampler(CompiledSampler):
 
     kind = "bmars"
     title = "BMARS"
+    coefficient = "coefficient"
     #: its functions are linear in Gaussian coefficients, given the rest of its state
     linear = True
     start_updates = START_DRAWS
@@ -108,14 +109,23 @@ class BMARSSampler(CompiledSampler):
         return cls(prior, spread, offset, x, nodes, noise_var, unit)
 
     @property
+    def function_sd(self) -> float:
+        return self.spread
+
+    @property
     def cost(self) -> int:
         # a move works with about ten basis functions at every point
         return 10 * self.prior.moves * int(self._inputs.shape[1])
 
     def update(
-        self, rng: np.random.Generator, state: Bases, response: Array, starting: bool, noise_scale: float
+        self, rng: np.random.Generator, state: Bases, response: Array, starting: bool, noise_scale: float | Array
     ) -> None:
-        if noise_scale != 1.0:
+        single = np.ndim(noise_scale) == 0
+        if not single:
+            used = state.slots[: 1 + state.number[0]]
+            rows = state.rows[used, : len(response)]
+            state.gram[np.ix_(used, used)] = (rows * (self._weight / noise_scale)) @ rows.T
+        elif noise_scale != 1.0:
             # the weighted products of the basis functions persist, for a scale of one
             state.gram[...] /= noise_scale
         iterate(
@@ -132,8 +142,14 @@ class BMARSSampler(CompiledSampler):
             self.prior.moves,
             self.prior.degree,
         )
-        if noise_scale != 1.0:
+        if single and noise_scale != 1.0:
             state.gram[...] *= noise_scale
+
+    def normal(self, state: Bases) -> Array:
+        used = state.slots[: 1 + state.number[0]]
+        own = state.coefficient[used] / np.sqrt(state.hyper[1])
+        own[used == 0] *= np.sqrt(state.hyper[1]) / self.offset
+        return np.asarray(own)
 
     def linear_parts(self, state: list[Bases], noise_scale: Array | None = None) -> list[LinearPart]:
         """The basis functions of each chain at the data, whose coefficients are Gaussian."""

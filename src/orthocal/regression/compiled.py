@@ -53,7 +53,7 @@ class ChainwiseSampler:
 
     A new prior overrides ``one_draw``, and ``one_record`` and ``one_prediction`` if it shall predict at new points. If
     it can multiply its noise variances by a number at each draw, it sets ``takes_noise_scale`` and its ``one_draw``
-    takes ``noise_scale``: it can then be used with sampled noise.
+    takes ``noise_scale``. Where the noise is unknown, others are priors of the bias in units of the noise.
 
     Examples
     --------
@@ -183,9 +183,12 @@ class CompiledSampler(ChainwiseSampler):
         The prior's name in messages.
     start_updates
         Updates from the empty state before the first draw.
+    coefficient
+        The state's array of normal coefficients.
     """
 
     takes_noise_scale = True
+    coefficient = "mu"
     title = ""
     start_updates = 100
 
@@ -193,7 +196,9 @@ class CompiledSampler(ChainwiseSampler):
         """The state of a chain before its first update."""
         raise NotImplementedError
 
-    def update(self, rng: np.random.Generator, state: Any, response: Array, starting: bool, noise_scale: float) -> None:
+    def update(
+        self, rng: np.random.Generator, state: Any, response: Array, starting: bool, noise_scale: float | Array
+    ) -> None:
         """One update in place; ``starting`` before the first draw. ``noise_scale`` multiplies the noise variances."""
         raise NotImplementedError
 
@@ -207,6 +212,22 @@ class CompiledSampler(ChainwiseSampler):
         """Roughly how many simple operations an update takes."""
         return 0
 
+    def normal(self, state: Any) -> Array:
+        """The coefficients of a state that are normal a priori, in prior sds, (k,)."""
+        raise NotImplementedError
+
+    def coefficients(self, state: list[Any]) -> tuple[Array, Array]:
+        """Sum of squares and number of the normal coefficients of each chain, (c,)."""
+        own = [self.normal(one) for one in state]
+        return np.array([one @ one for one in own]), np.array([len(one) for one in own])
+
+    def rescaled(self, state: list[Any], factor: Array) -> list[Any]:
+        """All normal coefficients times ``factor`` (c,), in place."""
+        for own, times in zip(state, factor, strict=True):
+            for values in (getattr(own, self.coefficient), own.fit):
+                values *= times
+        return state
+
     def draw(
         self,
         rngs: list[np.random.Generator],
@@ -214,7 +235,8 @@ class CompiledSampler(ChainwiseSampler):
         residual: Array,
         noise_scale: Array | None = None,
     ) -> tuple[list[Any], Array]:
-        scales = [1.0] * len(rngs) if noise_scale is None else noise_scale.tolist()
+        """As samplers do; ``noise_scale`` may be one a data point, (c, n)."""
+        scales = [1.0] * len(rngs) if noise_scale is None else list(noise_scale)
         responses = [np.ascontiguousarray(row) for row in residual]
         starting = state is None
         states = [self.empty() for _ in rngs] if starting else state

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..arrays import Array, IntArray
 from .compiled import CompiledSampler, Record
 from .settings import SoftBARTSettings
-from .softbart_kernels import FREE, LEAF, PARENT, SLOTS, evaluate, pack, sweep
+from .softbart_kernels import CHILD, FREE, LEAF, PARENT, SLOTS, evaluate, pack, sweep
 
 #: sweeps from stumps before the first draw, with equal shares of the splitting variables
 START_SWEEPS = 50
@@ -87,6 +87,10 @@ class SoftBARTSampler(CompiledSampler):
         return cls(prior, float(settings["leaf_sd"]), low, scale, x, nodes, noise_var, float(settings["unit"]))
 
     @property
+    def function_sd(self) -> float:
+        return self.leaf_sd * float(np.sqrt(self.prior.trees))
+
+    @property
     def updates(self) -> int:
         return self.prior.sweeps
 
@@ -96,7 +100,12 @@ class SoftBARTSampler(CompiledSampler):
         return 5 * int(self._points.shape[1]) * self.prior.trees
 
     def update(
-        self, rng: np.random.Generator, state: SoftForestState, response: Array, starting: bool, noise_scale: float
+        self,
+        rng: np.random.Generator,
+        state: SoftForestState,
+        response: Array,
+        starting: bool,
+        noise_scale: float | Array,
     ) -> None:
         prior, chain = self.prior, SoftForestState(*state)
         # from stumps, sampled shares settle on any input before the trees have found those that matter, and stay
@@ -113,6 +122,10 @@ class SoftBARTSampler(CompiledSampler):
             sparsity,
             self.leaf_sd**2,
         )
+
+    def normal(self, state: SoftForestState) -> Array:
+        leaves = (state.nodes[:, :, PARENT] != FREE) & (state.nodes[:, :, CHILD] == LEAF)
+        return np.asarray(state.mu[leaves] / self.leaf_sd)
 
     def empty(self) -> SoftForestState:
         trees, points = self.prior.trees, self._points.shape[1]

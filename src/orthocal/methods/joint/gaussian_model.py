@@ -38,17 +38,25 @@ class GaussianDraws(NamedTuple):
 
 
 class GaussianLaw(NamedTuple):
-    """Given hyperparameters: roots of b's covariances, b less its projection at the cells from white noise, (c, w), a
-    root of the noise's covariance and one of C, (c, c)."""
+    """Given hyperparameters, with b = L w and w ~ N(0, I): L of each outcome; what takes the residual at the cells to
+    E(w | y), (w, c); R with R'R = Cov(w | y), (w, w); and a root of C, (c, c)."""
 
     roots: list[Array]
-    design: Array
-    noise_root: Array
+    gain: Array
+    spread: Array
     lower: Array
 
 
 class GaussianModel:
-    """The cells of y that are observed, or a ``part`` (n, q) of them, given hyperparameters v of ``unknowns``."""
+    """The cells of y that are observed, or a ``part`` (n, q) of them, given hyperparameters v of ``unknowns``.
+
+    Parameters
+    ----------
+    fit
+        What takes the place of f(theta_tilde), (n, q), where theta is not in the model.
+    pull
+        lambda of a bias that was seen as 0 at the data, with the variance sd^2 n / lambda at each of the n rows.
+    """
 
     def __init__(
         self,
@@ -58,6 +66,8 @@ class GaussianModel:
         unknowns: Unknowns,
         nodes: Array,
         part: BoolArray | None = None,
+        fit: Array | None = None,
+        pull: float | None = None,
     ) -> None:
         data, noise = problem.data, problem.noise
         cells = data.observed if part is None else part
@@ -67,13 +77,17 @@ class GaussianModel:
         if part is not None:
             used, self._row = np.unique(self._row, return_inverse=True)
         self._points, (at_data, at_nodes) = unique_rows(data.x[used], nodes)
-        self._everywhere: IntArray = np.concatenate([at_data, at_nodes])
+        self._everywhere, self._m = np.concatenate([at_data, at_nodes]), len(nodes)
+        counts = np.ones(data.n) if problem.rows is None else problem.rows.repeats.counts
+        share = np.bincount(at_data, counts[used], len(self._points)) / counts[used].sum()
+        # variances at the points, in units of the bias's
+        self._seen_var = None if pull is None else 1 / (pull * share)
         self._at_cells = at_data[self._row]
         sd = np.sqrt(np.diag(noise.cov))
         # from whitened outcomes to cells
         self._mix = (noise.unwhitener / sd[:, None])[self._outcome]
         self._same_row = np.nonzero(self._row[:, None] == self._row)
-        self._z = ((problem.complete_y - problem.fit) / sd)[cells]
+        self._z = ((problem.complete_y - (problem.fit if fit is None else fit)) / sd)[cells]
         # theta in units of the gradients' lengths
         self._unit, self._pull = linear.unit, linear.pull * linear.unit
         self._slopes = np.concatenate([linear.at_data[used], linear.at_nodes]) * linear.unit
@@ -81,9 +95,8 @@ class GaussianModel:
         self._precision = linear.precision * np.outer(linear.unit, linear.unit)
         information = np.sum(self._gradient**2, axis=0)
         self._flat = bool((np.diag(self._precision) < WEAK_PRIOR * information).all())
-        self._prior_root = linear.prior_root() * linear.unit
         # lambda(b) from b at the distinct points, (q, p, u)
-        coefficients = (linear.coefficients / linear.unit[:, None]).reshape(len(linear.unit), -1, data.q)
+        coefficients = (linear.coefficients / linear.unit[:, None]).reshape(len(linear.unit), len(nodes), data.q)
         taken = np.zeros((len(self._points), data.q, len(linear.unit)))
         np.add.at(taken, at_nodes, np.moveaxis(coefficients, 0, 2))
         self._taken = np.moveaxis(taken, 0, 2)
@@ -127,7 +140,7 @@ class GaussianModel:
         for k, own in enumerate(self._unknowns.log_sd_and_lengths(v)):
             mix = self._mix[:, k]
             both = np.outer(mix, mix)
-            if self._flat:
+            if self._flat and self._seen_var is None:
                 # a flat u does not feel what is taken from b along G
                 whole += both * self._kernel(own, self._points[self._at_cells])
                 continue
@@ -141,7 +154,10 @@ class GaussianModel:
     def _kernel(self, log_values: Array, x: Array) -> Array:
         """Covariance of b at x, (u, u)."""
         sd, lengths = np.exp(log_values[0]), np.exp(log_values[1:])
-        return np.asarray(sd**2 * correlation(x, x, lengths, self._nu, self._labelled))
+        whole = correlation(x, x, lengths, self._nu, self._labelled)
+        if self._seen_var is not None:
+            whole = whole - whole @ np.linalg.solve(whole + np.diag(self._seen_var), whole)
+        return np.asarray(sd**2 * whole)
 
     def _noise(self, v: Array) -> Array:
         """Covariance of the cells' noise."""
@@ -165,27 +181,25 @@ class GaussianModel:
             for k, root in enumerate(roots)
         ]
         design, noise = np.hstack(columns), self._noise(v)
-        return GaussianLaw(roots, design, cholesky(noise, lower=True), cholesky(design @ design.T + noise, lower=True))
+        lower = cholesky(design @ design.T + noise, lower=True)
+        white = solve_triangular(cholesky(noise, lower=True), design, lower=True)
+        precision = cholesky(white.T @ white + np.eye(white.shape[1]), lower=True)
+        spread = solve_triangular(precision, np.eye(len(precision)), lower=True)
+        return GaussianLaw(roots, cho_solve((lower, True), design).T, spread, lower)
 
     def draw(self, rngs: list[np.random.Generator], counts: IntArray, v: Array) -> GaussianDraws:
-        """Exact independent draws given y and v, ``counts`` of them by each generator.
-
-        b = L w, e and t are drawn from their priors; then u = M^-1 (G'C^-1 (z - b - e) + V^-1 t), and what that leaves
-        of z moves w.
-        """
+        """Exact independent draws given y and v, ``counts`` of them by each generator: u, then w given u."""
 
         def normal(width: int) -> Array:
             each = zip(rngs, counts, strict=True)
             return np.concatenate([rng.standard_normal((count, width)) for rng, count in each])
 
         law = self.law(v)
-        white = normal(law.design.shape[1])
-        gap = self._z - white @ law.design.T - normal(len(self._z)) @ law.noise_root.T
-        pulled = self._pull + normal(len(self._unit)) @ self._prior_root
         weighted = cho_solve((law.lower, True), self._gradient).T
-        information = weighted @ self._gradient + self._precision
-        u = np.linalg.solve(information, (gap @ weighted.T + pulled).T).T
-        white += cho_solve((law.lower, True), (gap - u @ self._gradient.T).T).T @ law.design
+        values, vectors = np.linalg.eigh(weighted @ self._gradient + self._precision)
+        root = vectors / np.sqrt(np.maximum(values, np.finfo(float).tiny))
+        u = ((weighted @ self._z + self._pull) @ root + normal(len(values))) @ root.T
+        white = (self._z - u @ self._gradient.T) @ law.gain.T + normal(len(law.gain)) @ law.spread
         return self._at_points(u, white, law.roots)
 
     def theta_var(self, v: Array) -> Array:
@@ -194,17 +208,22 @@ class GaussianModel:
         white = solve_triangular(lower, self._gradient, lower=True)
         return np.asarray(np.diag(np.linalg.inv(white.T @ white + self._precision)) * self._unit**2)
 
-    def draw_bias(self, rng: np.random.Generator, law: GaussianLaw, left: Array) -> Array:
-        """b at data and nodes, (n + m, q), given what theta leaves at the cells, where nothing is taken from b."""
-        white = rng.standard_normal(law.design.shape[1])
-        gap = left - law.design @ white - law.noise_root @ rng.standard_normal(len(left))
-        moved = white + cho_solve((law.lower, True), gap) @ law.design
-        return np.asarray(self._at_points(np.zeros((1, len(self._unit))), moved[None], law.roots).bias[0])
+    def drawn_white(self, rng: np.random.Generator, law: GaussianLaw, left: Array) -> Array:
+        """w, (w,), given what theta leaves at the cells, where nothing is taken from b."""
+        return np.asarray(law.gain @ left + rng.standard_normal(len(law.gain)) @ law.spread)
 
-    def log_likelihood(self, law: GaussianLaw, left: Array) -> float:
-        """log N(left; 0, C) up to a constant, for what theta leaves at the cells."""
-        white = solve_triangular(law.lower, left, lower=True, check_finite=False)
-        return -float(np.log(np.diag(law.lower)).sum() + 0.5 * white @ white)
+    def values(self, law: GaussianLaw, white: Array) -> Array:
+        """b = L w at data and nodes, (n + m, q)."""
+        return np.asarray(self._at_points(np.zeros((1, len(self._unit))), white[None], law.roots).bias[0])
+
+    def node_roots(self, law: GaussianLaw) -> Array:
+        """The rows of L that are the nodes', (m, q, w)."""
+        n, blocks = len(self._everywhere) - self._m, law.roots
+        ends = np.cumsum([len(root) for root in blocks])
+        found = np.zeros((self._m, len(blocks), ends[-1]))
+        for k, (root, end) in enumerate(zip(blocks, ends, strict=True)):
+            found[:, k, end - len(root) : end] = root[self._everywhere[n:]]
+        return found
 
     def _at_points(self, u: Array, white: Array, roots: list[Array]) -> GaussianDraws:
         ends = np.cumsum([len(root) for root in roots])[:-1]

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from ...arrays import Array, IntArray
-from ...bias.base import SAMPLERS
-from ...bias.outcomes import OutcomesBias, OutcomesState
-from ...errors import IdentifiabilityError
+from ...bias.base import SAMPLERS, BiasSampler
+from ...bias.outcomes import DrawnNoise, OutcomesBias, OutcomesState, the_sized
+from ...errors import IdentifiabilityError, InputError
 from ...kernels.warmup import Stepper, run_chains
 from ...problem.noise.noise import NoiseSource
 from ...problem.problem import Problem
 from ...regression.linear_part import Others
 from ..base import Plan
+from ..chain_noise import ChainNoise, NoiseState
 from ..fine_nodes import Integrals, of_outcome
-from ..sampled_noise import LatentNoise, NoiseSampler
+from ..sampled_noise import LatentNoise, NoiseDraws
 from ..stored_draws import stacked_records
 from .regress import RANK, Linear, Regressed, by_chain, with_prior
 
@@ -82,18 +83,19 @@ def gibbs_draws(
 
 
 class GibbsDraw(NamedTuple):
-    """b at data and nodes (c, n + m, q), beta (c, p), the noise's precision if sampled, and what predictions need.
+    """b at data and nodes (c, n + m, q), beta (c, p), the noise's covariance if drawn, and what predictions need.
 
     ``missed`` (c, q) is what the square of b has beyond the nodes. Where b at the data is made again, it is left out,
-    and ``square`` (c,) is that of what is left of them.
+    and ``square`` (c,) is that of what is left of them. ``sizes`` (c, q) are those of the bias, where they are drawn.
     """
 
     values: Array
     beta: Array
-    precision: Array | None
+    noise: Array | None
     records: dict[str, Array]
     missed: Array | None
     square: Array | None
+    sizes: Array | None
 
 
 class Gibbs(Stepper[GibbsDraw]):
@@ -103,7 +105,7 @@ class Gibbs(Stepper[GibbsDraw]):
     ``draw_noise``.
     """
 
-    changing = ("beta", "_state", "_precision", "_correlated", "_bias.traces")
+    changing = ("beta", "_state", "_noise_state", "_correlated", "_bias.traces")
 
     def __init__(
         self, problem: Problem, plan: Plan, bias: OutcomesBias, linear: Linear, integrals: Integrals | None
@@ -115,10 +117,15 @@ class Gibbs(Stepper[GibbsDraw]):
         ours = not bias.gaussian and all(str(one.settings().get("kind")) in SAMPLERS for one in bias.samplers)
         self._again = ours and plan.kept(problem.unmerged.data.y.size) is not None
         noise = problem.noise
-        self._noise = NoiseSampler(noise) if noise.source is NoiseSource.UNKNOWN else None
+        self._noise = ChainNoise(problem) if noise.source is NoiseSource.UNKNOWN else None
+        if self._noise is not None and noise.groups is not None and not bias.sized:
+            raise InputError(
+                "GroupNoise(sample=True) with a prior of the bias that is not one of bart, softbart, bmars and bnn, or "
+                "with many outcomes: leave sample out, or take one of these"
+            )
         self._latent, chains = None if noise.rows is None else LatentNoise(noise), len(plan.rngs)
         self._correlated = None if self._latent is None else self._latent.start(chains)
-        self._precision = None if self._noise is None else self._noise.start(chains)
+        self._noise_state: NoiseState | None = None if self._noise is None else self._noise.start(chains)
         self.beta: Array = np.zeros((chains, linear.at_data.shape[2]))
         self._state: OutcomesState | None = None
 
@@ -133,25 +140,31 @@ class Gibbs(Stepper[GibbsDraw]):
         """What is missing of the data, given all else, where the noise is sampled."""
         linear = self._fitted()
         self._whole = np.broadcast_to(self._residual, linear.shape)
-        if self._noise is not None and self._precision is not None:
+        if self._noise is not None and self._noise_state is not None:
             before = linear if self._state is None else linear + self._state.bias
-            self._whole = before + self._noise.completed(self._plan.rngs, self._whole - before, self._precision)
+            self._whole = before + self._noise.completed(self._plan.rngs, self._whole - before, self._noise_state)
 
     def draw_bias(self) -> None:
         """b | beta, one update of its sampler."""
         left = self._whole - self._fitted()
         left = left if self._correlated is None else left - self._correlated
-        self._state, self._values = self._bias.draw(self._plan.rngs, self._state, left, self._precision)
+        self._state, self._values = self._bias.draw(self._plan.rngs, self._state, left, self._rows)
+
+    @property
+    def _rows(self) -> DrawnNoise | None:
+        """What rows say, where the noise is drawn."""
+        return None if self._noise is None or self._noise_state is None else self._noise.of_rows(self._noise_state)
 
     @property
     def exact(self) -> bool:
         """Whether b | beta is drawn at once, so that beta may be drawn with b integrated out."""
         data = self._problem.data
-        return self._bias.gaussian and data.q == 1 and self._latent is None and data.n <= MOST_INTEGRATED
+        alone = self._latent is None and self._problem.noise.groups is None
+        return self._bias.gaussian and data.q == 1 and alone and data.n <= MOST_INTEGRATED
 
     def information_without_bias(self) -> tuple[Array, Array]:
         """G'S^-1 G and G'S^-1 z, S = K + P^-1: beta ~ N(B^-1 pull, B^-1) with b integrated out."""
-        scale = np.ones(len(self._whole)) if self._precision is None else self._precision[:, 0, 0]
+        scale = np.ones(len(self._whole)) if self._noise_scale is None else 1 / self._noise_scale
         return self._integrated.information(self._whole[:, :, 0], scale)
 
     @property
@@ -184,11 +197,11 @@ class Gibbs(Stepper[GibbsDraw]):
     @property
     def _noise_scale(self) -> Array | None:
         """That of one outcome, (c,), where it is sampled."""
-        return None if self._precision is None else 1 / self._precision[:, 0, 0]
+        return None if self._noise_state is None else self._noise_state.cov[:, 0, 0]
 
     @cached_property
     def _integrated(self) -> BiasIntegrated:
-        own = self._problem.noise.precision[:, 0, 0] if self._precision is None else np.ones(self._problem.data.n)
+        own = 1 / self._problem.noise.variances[:, 0]
         root, G = self._bias.prior_root()[: self._problem.data.n, 0], self._linear.at_data[:, 0]
         return BiasIntegrated.of(root, G, own)
 
@@ -203,7 +216,7 @@ class Gibbs(Stepper[GibbsDraw]):
             image = self._problem.noise.weighed(G)
             gram = np.einsum("nkp,nkr->pr", G, image)
             return np.tile(gram, (len(left), 1, 1)), np.einsum("nkp,cnk->cp", image, left)
-        rows = self._problem.noise.precision[None] if self._precision is None else self._precision[:, None]
+        rows = self._problem.noise.precision[None] if self._rows is None else self._rows.precision
         weighted = np.einsum(
             "cnkl,nlp->cnkp", np.broadcast_to(rows, (len(left), *self._problem.noise.precision.shape)), G
         )
@@ -214,8 +227,14 @@ class Gibbs(Stepper[GibbsDraw]):
         if self._latent is not None and self._state is not None:
             left = self._whole - self._fitted() - self._state.bias
             self._correlated = self._latent.draw(self._plan.rngs, left)
-        if self._noise is not None and self._state is not None:
-            self._precision = self._noise.draw(self._plan.rngs, self._whole - self._fitted() - self._state.bias)
+        if self._noise is None or self._noise_state is None or self._state is None:
+            return
+        left, before = self._whole - self._fitted(), self._noise_state.sd
+        self._noise_state, self._state = self._noise.drawn(
+            self._plan.rngs, self._noise_state, self._bias, self._state, left
+        )
+        if self._bias.in_noise_units:
+            self._values = self._values * (self._noise_state.sd / before)[:, None]
 
     def _fitted(self) -> Array:
         """G beta at the data, (c, n, q)."""
@@ -227,6 +246,8 @@ class Gibbs(Stepper[GibbsDraw]):
     def kept(self) -> GibbsDraw:
         assert self._state is not None
         records, missed, square = self._bias.records(self._state), None, None
+        sizes = self._bias.sizes(self._state) if self._bias.sized else None
+        noise = None if self._noise is None or self._noise_state is None else self._noise.covariance(self._noise_state)
         at_data, at_nodes = np.split(self._values, [self._problem.data.n], axis=1)
         if self._integrals is not None:
             at_nodes, missed = self._integrals.at_nodes(at_nodes, records)
@@ -235,7 +256,7 @@ class Gibbs(Stepper[GibbsDraw]):
             square = self._problem.noise.squares(left)
             at_data = at_data[:, :0]
         values = np.concatenate([at_data, at_nodes], axis=1)
-        return GibbsDraw(values, self.beta, self._precision, records, missed, square)
+        return GibbsDraw(values, self.beta, noise, records, missed, square, sizes)
 
     def finished(self, kept: list[GibbsDraw]) -> Regressed:
         """The draws with theta's prior."""
@@ -243,12 +264,15 @@ class Gibbs(Stepper[GibbsDraw]):
 
     def free(self, kept: list[GibbsDraw]) -> Regressed:
         """The draws with a flat prior of theta."""
-        values, beta, precision, each, missed, square = zip(*kept, strict=True)
+        values, beta, noise, each, missed, square, sizes = zip(*kept, strict=True)
         records = {name: np.stack(part, axis=1) for name, part in stacked_records(list(each)).items()}
-        drawn = None if self._noise is None else np.stack(precision, axis=1)
+        drawn = None
+        if self._noise is not None:
+            drawn = NoiseDraws(self._problem.noise).precision(np.stack(noise, axis=1))
+        stats = size_stats(self._bias.samplers, np.stack(sizes, axis=1)) if self._bias.sized else {}
         shown = self._linear._replace(at_data=self._linear.at_data[:0]) if self._again else self._linear
         free = Regressed.of(
-            shown, np.stack(values, axis=1), np.stack(beta, axis=1), records, self._bias.samplers, {}, drawn
+            shown, np.stack(values, axis=1), np.stack(beta, axis=1), records, self._bias.samplers, stats, drawn
         )
         if self._again:
             free = free._replace(at_data=self._made_again(free))
@@ -268,6 +292,15 @@ class Gibbs(Stepper[GibbsDraw]):
             return np.asarray(np.einsum("nkp,sp->snk", G, free.beta[rows]) + np.stack(drawn, axis=-1))
 
         return at_data
+
+
+def size_stats(samplers: Sequence[BiasSampler], sizes: Array) -> dict[str, Array]:
+    """The sizes of the bias (c, s, q) by name, in the outcomes' units; the samplers keep what they find about them."""
+    found = {}
+    for k, sampler in enumerate(samplers):
+        own = found[f"sd_{k}"] = sizes[:, :, k] / float(sampler.settings()["unit"])
+        the_sized(sampler).summarise(own)
+    return found
 
 
 def drawn_beta(B: Array, pull: Array, rngs: list[np.random.Generator]) -> Array:

@@ -29,7 +29,7 @@ from ...problem.problem import Problem
 from ...projection import ProjectionKind
 from ..base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed_with_priors
 from ..bias_samplers import fitted_bias, with_integrals
-from ..sampled_noise import noise_sampler
+from ..sampled_noise import NoiseDraws
 from ..stored_draws import AtData, at_data
 from .closest import Closest, closest
 from .emulator_draws import Emulated, projected_on_draws
@@ -136,7 +136,7 @@ class Joint(ListedMethod):
             return large_draws(problem, plan, self.bias, linear)
         if isinstance(self.bias, GP) and integrable(self.bias, problem):
             return integrated_draws(problem, plan, self.bias, linear)
-        bias = fitted_bias(self.bias, problem, problem.rule.nodes)
+        bias = fitted_bias(self.bias, problem, problem.rule.nodes, size_drawn=True)
         known = problem.noise.source is not NoiseSource.UNKNOWN
         if known and bias.gaussian and JointGP.possible(bias.processes):
             return gaussian_draws(problem, plan, bias, linear)
@@ -223,7 +223,7 @@ def _finished(
     else:
         values = _of_kept(problem, plan, regressed, found.theta[rows], rows, kept, emulated)
     precision, shift = regressed.noise_precision, regressed.shift
-    noise = dict[str, Any]() if precision is None else noise_sampler(problem.noise).fields(by_chain(precision))
+    noise = dict[str, Any]() if precision is None else NoiseDraws(problem.noise).fields(by_chain(precision))
     missed = _missed(problem, regressed)
     share = {"on_bound": found.on_bound, "stuck": found.stuck, "elsewhere": found.elsewhere}
     return Draws(
@@ -289,7 +289,7 @@ def _squares(problem: Problem, regressed: Regressed) -> Array:
     precision = regressed.noise_precision
     if problem.noise.rows is not None:
         return _joint_squares(problem, regressed)
-    each = problem.noise.precision if precision is None else noise_sampler(problem.noise).row_precision(precision)
+    each = problem.noise.precision if precision is None else NoiseDraws(problem.noise).row_precision(precision)
     y, fit = problem.whiten(problem.complete_y), problem.whiten(problem.fit)
     count = len(regressed.moved)
     block = max(1, BLOCK // y.size)

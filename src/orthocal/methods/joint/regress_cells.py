@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays import Array, IntArray, summed
-from ...bias.base import BiasSampler
-from ...bias.outcomes import OutcomesBias
+from ...bias.outcomes import OutcomesBias, OutcomesState
 from ...kernels.warmup import Stepper, run_chains
 from ...problem.noise.noise import NoiseSource
 from ...problem.problem import Problem
 from ...regression.compiled import Gridded
 from ..base import Plan
+from ..chain_noise import ChainNoise
 from ..fine_nodes import LARGE, Integrals, of_outcome
 from ..stored_draws import stacked_records
-from .gibbs import check_identifiable
+from .gibbs import check_identifiable, size_stats
 from .regress import Linear, Regressed, by_chain, with_prior
 
 
@@ -51,7 +51,7 @@ class CellData(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, linear: Linear, sampler: Gridded, k: int, nodes: Array) -> CellData:
-        weight = 1 / problem.noise.variances[:, k]
+        weight = np.where(problem.noise.observed[:, k], 1 / problem.noise.variances[:, k], 0.0)
         residual = problem.whiten(problem.complete_y - problem.fit)[:, k]
         cells, place = (part.astype(np.intp) for part in np.unique(sampler.cells(problem.data.x), return_inverse=True))
         total = summed(place, weight, len(cells))
@@ -70,8 +70,9 @@ def cells_draws(
     """A Markov chain on cells; None where the data are few, or their noise or the prior does not allow it."""
     noise, nodes = problem.noise, problem.rule.nodes if integrals is None else integrals.nodes
     samplers = [sampler for sampler in bias.samplers if isinstance(sampler, Gridded)]
-    alike = not noise.coupled and noise.rows is None and noise.source is not NoiseSource.UNKNOWN
-    if problem.unmerged.data.n < LARGE or not alike:
+    unknown = noise.source is NoiseSource.UNKNOWN
+    coupled = problem.data.q > 1 or noise.groups is not None if unknown else noise.coupled
+    if problem.unmerged.data.n < LARGE or coupled or noise.rows is not None:
         return None
     # the number of a cell must fit into an integer
     small = all(np.sum(np.log2([len(points) + 1 for points in own.cut_points])) < 60 for own in samplers)
@@ -79,14 +80,15 @@ def cells_draws(
         return None
     check_identifiable(problem, linear)
     outcomes = [CellData.of(problem, linear, sampler, k, nodes) for k, sampler in enumerate(samplers)]
-    run = _CellsGibbs(problem, plan, outcomes, bias.samplers, linear, integrals)
+    run = _CellsGibbs(problem, plan, outcomes, bias, linear, integrals)
     return run.finished(run_chains(run, plan.warmup, plan.draws, plan.rngs))
 
 
 class _CellsDraw(NamedTuple):
     """b at the nodes (c, m, q), what its square misses there (c, q), beta (c, p), and what predictions need.
 
-    ``square`` (c,) is that of what is left of the data, in units of the noise.
+    ``square`` (c,) is that of what is left of the data, in units of the noise; ``noise`` (c, 1, 1) its variance, and
+    ``sizes`` (c, q) those of the bias, where these are drawn.
     """
 
     at_nodes: Array
@@ -94,25 +96,32 @@ class _CellsDraw(NamedTuple):
     beta: Array
     square: Array
     records: dict[str, Array]
+    noise: Array | None
+    sizes: Array | None
 
 
 class _CellsGibbs(Stepper[_CellsDraw]):
-    changing = ("_beta", "_states")
+    changing = ("_beta", "_states", "_noise_cov")
 
     def __init__(
         self,
         problem: Problem,
         plan: Plan,
         outcomes: list[CellData],
-        samplers: list[BiasSampler],
+        bias: OutcomesBias,
         linear: Linear,
         integrals: Integrals | None,
     ) -> None:
-        self._plan, self._outcomes, self._samplers, self._linear = plan, outcomes, samplers, linear
+        self._plan, self._outcomes, self._bias, self._linear = plan, outcomes, bias, linear
         self._integrals = integrals
         self._beta: Array = np.zeros((len(plan.rngs), linear.at_data.shape[2]))
         self._states: list[Any] = [None] * len(outcomes)
-        G, diagonal = linear.at_data, np.einsum("nkk->nk", problem.noise.precision)
+        self._problem, noise = problem, problem.noise
+        self._noise = ChainNoise(problem) if noise.source is NoiseSource.UNKNOWN else None
+        self._noise_cov: Array = np.ones((len(plan.rngs), 1, 1))
+        if self._noise is not None:
+            self._noise_cov = self._noise.start(len(plan.rngs)).cov
+        G, diagonal = linear.at_data, np.where(noise.observed, 1 / noise.variances, 0.0)
         residual = problem.whiten(problem.complete_y - problem.fit)
         self._lower = np.linalg.cholesky(np.einsum("nkp,nk,nkr->pr", G, diagonal, G, optimize=True))
         self._pull = np.einsum("nkp,nk->p", G, diagonal * residual, optimize=True)
@@ -120,17 +129,25 @@ class _CellsGibbs(Stepper[_CellsDraw]):
 
     def step(self) -> tuple[Array, ...]:
         rngs, pull, drawn, seen = self._plan.rngs, self._pull, [], []
+        var: Array = self._noise_cov[:, 0, 0]
+        scales = {} if self._noise is None else {"noise_scale": var}
+        if self._noise is not None and self._bias.sized:
+            scales["noise_sd"] = np.sqrt(var)
         for k, own in enumerate(self._outcomes):
             response = own.response - self._beta @ own.gradient.T
-            self._states[k], values = own.sampler.draw(rngs, self._states[k], response)
+            self._states[k], values = own.sampler.draw(rngs, self._states[k], response, **scales)
             count = len(own.weight)
             pull = pull - (values[:, :count] * own.weight) @ own.gradient
             drawn.append(values[:, count:])
             seen.append(values[:, :count])
         self._drawn = np.stack(drawn, axis=-1)
-        normal = np.array([rng.standard_normal(len(self._lower)) for rng in rngs])
+        normal = np.stack([rng.standard_normal(len(self._lower)) for rng in rngs]) * np.sqrt(var)[:, None]
         self._beta = np.linalg.solve(self._lower.T, np.linalg.solve(self._lower, pull.T) + normal.T).T
         self._square = self._left(seen)
+        if self._noise is not None:
+            squares, count = self._square[:, None, None], int(self._problem.noise.observed.sum())
+            scales_of_bias = self._bias.scales(OutcomesState(self._states, self._drawn))
+            self._noise_cov = self._noise.given_squares(rngs, self._noise_cov, squares, count, scales_of_bias)
         return ()
 
     def _left(self, seen: list[Array]) -> Array:
@@ -150,15 +167,25 @@ class _CellsGibbs(Stepper[_CellsDraw]):
             for k, (own, state) in enumerate(zip(self._outcomes, self._states, strict=True))
             for name, value in own.sampler.record(state).items()
         }
-        if self._integrals is None:
-            return _CellsDraw(self._drawn, np.zeros(self._drawn.shape[::2]), self._beta, self._square, records)
-        return _CellsDraw(*self._integrals.at_nodes(self._drawn, records), self._beta, self._square, records)
+        at_nodes: Array = self._drawn
+        missed: Array = np.zeros(at_nodes.shape[::2])
+        if self._integrals is not None:
+            at_nodes, missed = self._integrals.at_nodes(self._drawn, records)
+        noise = None if self._noise is None else self._noise_cov
+        sizes = self._bias.sizes(OutcomesState(self._states, self._drawn)) if self._bias.sized else None
+        square = self._square / self._noise_cov[:, 0, 0]
+        return _CellsDraw(at_nodes, missed, self._beta, square, records, noise, sizes)
 
     def finished(self, kept: list[_CellsDraw]) -> Regressed:
         names = ("at_nodes", "missed", "beta", "square")
         at_nodes, missed, beta, square = (
             by_chain(np.stack([getattr(one, name) for one in kept], axis=1)) for name in names
         )
+        sizes = [one.sizes for one in kept if one.sizes is not None]
+        drawn = size_stats(self._bias.samplers, np.stack(sizes, axis=1)) if sizes else {}
+        stats = {name: by_chain(values) for name, values in drawn.items()}
+        noise = [one.noise for one in kept if one.noise is not None]
+        precision = by_chain(np.linalg.inv(np.stack(noise, axis=1))) if noise else None
         each = stacked_records([one.records for one in kept])
         records = {name: by_chain(np.stack(part, axis=1)) for name, part in each.items()}
 
@@ -171,9 +198,10 @@ class _CellsGibbs(Stepper[_CellsDraw]):
             beta,
             beta + at_nodes.reshape(len(beta), -1) @ self._linear.coefficients.T,
             records,
-            self._samplers,
+            self._bias.samplers,
             np.zeros(len(beta)),
-            {},
+            stats,
+            noise_precision=precision,
             square=square,
             missed_square=missed,
         )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...advice import LENGTHSCALE, NOISE_COV
+from ...advice import NOISE_COV
 from ...arrays import Array, BoolArray, IntArray
 from ...bias import GP
 from ...bias.outcomes import split_points
@@ -19,13 +19,13 @@ from ...errors import InputError
 from ...problem.problem import Problem
 from ...regression.weighted_points import weighted_points
 from ..base import Plan
-from ..sampled_noise import noise_sampler
+from ..sampled_noise import NoiseDraws
 from .gaussian_model import GaussianModel
 from .regress import Linear, Regressed, by_chain, in_memory
 from .unknowns import Unknowns
 
 #: effective points for so many cells of y are WORTH / cells: many data leave little to choose between, and cost more
-WORTH, MOST_POINTS, LEAST_POINTS = 12_000.0, 1_000.0, 8.0
+WORTH, MOST_POINTS, LEAST_POINTS = 6_000.0, 1_000.0, 8.0
 #: with twice as many cells, these say roughly where the hyperparameters are, before more are asked; and at most so many
 FEW_CELLS, MOST_CELLS = (150, 400), 700
 #: unknowns of noise and bias that are integrated over; with more, the bias has the likeliest ones
@@ -39,11 +39,11 @@ def integrable(prior: GP, problem: Problem) -> bool:
     return not problem.data.without_inputs and int(Unknowns.of(problem, prior).free.sum()) <= MOST_UNKNOWNS
 
 
-def integrated_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear) -> Regressed:
-    """Of all chains, one after the other."""
+def integrated_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear, fit: Array | None = None) -> Regressed:
+    """Of all chains, one after the other; ``fit`` (n, q) takes the place of the best fit."""
     unknowns, nodes = Unknowns.of(problem, prior), problem.rule.nodes
-    points = hyperparameter_points(problem, prior, linear, unknowns, nodes)
-    model = GaussianModel(problem, linear, prior, unknowns, nodes)
+    points = hyperparameter_points(problem, prior, linear, unknowns, nodes, fit)
+    model = GaussianModel(problem, linear, prior, unknowns, nodes, fit=fit)
     rounds = -(-plan.draws // len(points))
     each = [[rng.permutation(len(points)) for _ in range(rounds)] for rng in plan.rngs]
     chosen = np.reshape(each, (len(each), -1))[:, : plan.draws]
@@ -67,17 +67,26 @@ def integrated_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear) ->
         [sampler for sampler, _ in samplers],
         linear.log_prior(moved),
         {name: by_chain(values) for name, values in stats.items()},
-        noise_precision=noise_sampler(problem.noise).precision(noise) if unknowns.noise else None,
+        noise_precision=NoiseDraws(problem.noise).precision(noise) if unknowns.noise else None,
         noise_relative=unknowns.relative(problem.noise, points),
         plugged_in_var=model.theta_var(points.mean(axis=0)) if len(points) > 1 and linear.basis is None else None,
     )
 
 
-def hyperparameter_points(problem: Problem, prior: GP, linear: Linear, unknowns: Unknowns, nodes: Array) -> Array:
+def hyperparameter_points(
+    problem: Problem,
+    prior: GP,
+    linear: Linear,
+    unknowns: Unknowns,
+    nodes: Array,
+    fit: Array | None = None,
+    pull: float | None = None,
+) -> Array:
     """What the data say about the hyperparameters, as vectors v (m, k), each as good as the others."""
 
     def log_density(most: int) -> Callable[[Array], Array]:
-        model = GaussianModel(problem, linear, prior, unknowns, nodes, _some_cells(problem.data.observed, most))
+        part = _some_cells(problem.data.observed, most)
+        model = GaussianModel(problem, linear, prior, unknowns, nodes, part, fit, pull)
 
         def of(free: Array) -> Array:
             vectors = unknowns.whole(free)
@@ -95,7 +104,7 @@ def hyperparameter_points(problem: Problem, prior: GP, linear: Linear, unknowns:
     found = weighted_points(log_density(MOST_CELLS), mean, root, enough, rough)
     if len(mean) and found.effective < WORTHLESS:
         what = f"noise and bias have {len(mean)} unknowns, too many for these data: give "
-        raise InputError(what + NOISE_COV + ", or sd and " + LENGTHSCALE)
+        raise InputError(what + NOISE_COV + ", sd and lengthscale")
     return unknowns.whole(found.alike(int(np.ceil(min(enough, found.effective)))))
 
 

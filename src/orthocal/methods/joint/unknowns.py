@@ -45,8 +45,8 @@ HALF_FREEDOM, MOST_SUSPECTS = 2.0, 3
 ROUNDING = 1e-12
 #: of a logarithm: the data or the priors exclude what lies beyond
 FARTHEST = 60.0
-#: how far apart the first points lie in log r and log s
-FIRST_SPREAD = 1.5
+#: how far apart the first points lie in log r, and in log s at least and at most
+FIRST_SPREAD, NOISE_SPREADS = 1.5, (0.15, 0.75)
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,8 @@ class Unknowns:
         Whether the noise is unknown.
     groups
         How many groups of rows have noise of their own; 0 where all have the same.
+    noise_spread
+        How far apart the first points lie in log s.
     suspects
         Cells (row, outcome) that may be outliers.
     """
@@ -82,6 +84,7 @@ class Unknowns:
     given_sd: Array
     noise: bool
     groups: int
+    noise_spread: float
     suspects: tuple[tuple[int, int], ...] = ()
 
     @classmethod
@@ -102,9 +105,13 @@ class Unknowns:
         rest = groups * data.q + len(suspects) + data.q * (data.q - 1) // 2
         each = [np.concatenate([[0.0], own])] * data.q
         free = [np.concatenate([[prior.sd is None], np.isnan(given)])] * data.q
-        values = np.concatenate([*each, np.log(_left_over(problem)) if noise else np.zeros(data.q), np.zeros(rest)])
+        if noise:
+            _require_scatter(problem)
+        # the problem's noise is about what was found beside a bias
+        values = np.concatenate([*each, np.zeros(data.q + rest)])
         unknown = np.concatenate([*free, np.full(data.q + rest, noise)]).astype(bool)
-        return cls(data.q, data.d, values, unknown, mean, sd, given_sd, noise, groups, suspects)
+        known = float(np.clip(3 / np.sqrt(2 * data.observed.sum()), *NOISE_SPREADS))
+        return cls(data.q, data.d, values, unknown, mean, sd, given_sd, noise, groups, known, suspects)
 
     def free_of(self, k: int) -> BoolArray:
         """Which of the sd and the length-scales of outcome k are unknown, (1 + d,)."""
@@ -119,7 +126,7 @@ class Unknowns:
     def spread(self) -> Array:
         """How far apart the first points are to lie, one for each that is free."""
         own = np.concatenate([[FIRST_SPREAD], self.length_sd])
-        noise = np.full(self.q, FIRST_SPREAD / 2), np.full(self.groups * self.q, GROUP_SPREAD)
+        noise = np.full(self.q, self.noise_spread), np.full(self.groups * self.q, GROUP_SPREAD)
         outlying = np.full(len(self.suspects), FIRST_SPREAD)
         tangents = np.full(len(self._tangents(self.values)), 0.5)
         return np.asarray(np.concatenate([*[own] * self.q, *noise, outlying, tangents])[self.free])
@@ -198,8 +205,8 @@ def log_prior_of_tangents(tangents: Array, q: int) -> float:
     return float(powers @ shrink)
 
 
-def _left_over(problem: Problem) -> Array:
-    """About the noise sd of each whitened outcome, (q,): of what the best fit leaves, a bias may be a part."""
+def _require_scatter(problem: Problem) -> None:
+    """An error where nothing is left to tell the noise by."""
     cells, p = int(problem.data.observed.sum()), problem.parameters.p
     if cells <= p:
         raise InputError(
@@ -212,4 +219,3 @@ def _left_over(problem: Problem) -> Array:
         raise InputError(
             "the simulator goes through every value of y: nothing is left to tell the noise by; give " + NOISE_COV
         )
-    return np.asarray(size * np.exp(-FIRST_SPREAD / 4))

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from ...arrays import Array, BoolArray
 from ...errors import NonFiniteError
 from ...kernels import Laplace
-from ...kernels.base import Conditional, Rngs, StepInfo, ThetaModel, ThetaState, accept, at_middle, normals
+from ...kernels.base import Conditional, Extra, Rngs, StepInfo, ThetaModel, ThetaState, accept, at_middle, normals
 from ...kernels.laplace import LaplaceTuning, linearised, slice_directions
 from ...kernels.slice import swept
 from ..joint.expansion import Expansion, expanded, with_room
@@ -35,26 +35,11 @@ PILOT_STEPS, PILOTS = 25, 4
 GOOD = 0.9
 
 
-class AtNodes(NamedTuple):
-    """What the density depends on beside the model, at the nodes, as vectors (k,).
+class ExtraAtNodes(Extra, Protocol):
+    """What comes to the density, where it depends on the simulator's gradients at the nodes."""
 
-    Attributes
-    ----------
-    values
-        theta (s, p) -> (s, k), NaN where the simulator fails.
-    gradient
-        theta (p,) -> (k, p).
-    extra
-        From a basis (k, r): what comes to the log density, (c,), where the gradients are basis J, as a function of J
-        (c, r, p) and of the model's outcomes (c, ., 1).
-    rows
-        From a gradient (k, p): rows C and aims a such that |C v - a|^2 describes ``extra`` for the model's outcomes v.
-    """
-
-    values: Callable[[Array], Array]
-    gradient: Callable[[Array], Array]
-    extra: Callable[[Array], Callable[[Array, Array], Array]]
-    rows: Callable[[Array], tuple[Array, Array]]
+    def expanded(self, nodes: Expansion) -> Extra:
+        """The same for the expansion of f at the nodes, as vectors (k,)."""
 
 
 class Near(NamedTuple):
@@ -66,6 +51,10 @@ class Near(NamedTuple):
     model: ThetaModel
     nodes: Expansion
     whole: Expansion
+
+    def target(self, of: Conditional) -> Conditional:
+        """That of the expansion."""
+        return of._replace(base=self.model, extra=cast(ExtraAtNodes, of.extra).expanded(self.nodes))
 
 
 class DelayedTuning(NamedTuple):
@@ -84,11 +73,24 @@ class DelayedTuning(NamedTuple):
 class Delayed:
     """The theta step for a density with ``extra``: one call and one gradient a proposal.
 
-    ``offset`` (r, 1) is that of all chains: the proposals know it.
+    Parameters
+    ----------
+    values, gradient
+        f at the nodes as vectors, theta (s, p) -> (s, k), NaN where the simulator fails, and theta (p,) -> (k, p).
+    typical
+        A density for one chain, on whose expansion the proposals are tried.
+    spread
+        That of theta, roughly, (p,).
     """
 
-    def __init__(self, nodes: AtNodes, offset: Array, spread: Array) -> None:
-        self._nodes, self._offset, self._spread = nodes, offset, spread
+    def __init__(
+        self,
+        values: Callable[[Array], Array],
+        gradient: Callable[[Array], Array],
+        typical: Conditional,
+        spread: Array,
+    ) -> None:
+        self._values, self._slopes, self._typical, self._spread = values, gradient, typical, spread
 
     def tune(self, model: ThetaModel, pivot: Array) -> DelayedTuning:
         return self._anew(model, pivot, np.tile(pivot, (4, 1)), self._spread)
@@ -115,7 +117,7 @@ class Delayed:
             theta = state.theta + normals(rngs, p) @ tuning.root.T * (2.4 / np.sqrt(p))
             correction = np.zeros(len(rngs))
         else:
-            near = Conditional(tuning.near.model, target.offset)
+            near = tuning.near.target(target)
             start = near.base.state(state.theta)
             theta, reached = _gone(rngs, tuning.inner, start, near)
             correction = near.log_density(start) - reached
@@ -141,9 +143,9 @@ class Delayed:
         roomy, reach = with_room(model.parameters, near, spread)
         for origin in (roomy, near):
             with suppress(NonFiniteError):
-                gradients = [model.gradient(origin)[:, 0], self._nodes.gradient(origin)]
+                gradients = [model.gradient(origin)[0], self._slopes(origin)]
                 found = expanded(
-                    lambda theta: np.hstack([model.simulate(theta)[:, :, 0], self._nodes.values(theta)]),
+                    lambda theta: np.hstack([model.simulate(theta)[:, 0], self._values(theta)]),
                     np.vstack(gradients),
                     model.parameters,
                     origin,
@@ -155,17 +157,14 @@ class Delayed:
 
     def _near(self, model: ThetaModel, found: Expansion) -> Near:
         """The expansion as a model."""
-        r = len(model.precision)
+        r = model.precision.shape[1]
         # the model's outcomes and the gradients at the nodes have no use for each other's rows
         own, nodes = (
             replace(found, value=found.value[part], basis=found.basis[part]) for part in (np.s_[:r], np.s_[r:])
         )
-
-        extra = self._nodes.extra(nodes.basis)
         expanded_model = model._replace(
-            simulate=lambda theta: own.at((theta - own.origin) / own.scale)[:, :, None],
-            gradient=lambda theta: (own.basis @ _slopes(own, theta[None])[0])[:, None],
-            extra=lambda theta, outcomes: extra(_slopes(nodes, theta), outcomes),
+            simulate=lambda theta: own.at((theta - own.origin) / own.scale)[:, None],
+            gradient=lambda theta: (own.basis @ jacobian(own, theta[None])[0])[None],
         )
         return Near(expanded_model, nodes, found)
 
@@ -173,9 +172,8 @@ class Delayed:
         """With proposals for the expansion's density, tried on it."""
         # what is tried costs no call; no draw depends on these generators otherwise
         rngs = [np.random.default_rng(c) for c in range(len(starts))]
-        model = near.model
-        target = Conditional(model, np.broadcast_to(self._offset, (len(starts), *self._offset.shape)))
-        inner = self._informed(linearised(model, pivot, 2), near)
+        model, target = near.model, near.target(self._typical.part([0] * len(starts)))
+        inner = _independent(linearised(model, pivot, 2))
         state = model.state(model.parameters.clipped(starts, 1e-9))
         for _ in range(PILOTS):
             thetas, rates = [], []
@@ -183,32 +181,18 @@ class Delayed:
                 state, info = INNER.step(rngs, inner, state, target)
                 thetas.append(state.theta)
                 rates.append(info.tuned)
-            inner = self._informed(INNER.adapt(inner, model, np.array(thetas), np.array(rates)), near)
+            inner = _independent(INNER.adapt(inner, model, np.array(thetas), np.array(rates)))
         return DelayedTuning(near, inner, spread, inner.root)
 
-    def _informed(self, inner: LaplaceTuning, near: Near) -> LaplaceTuning:
-        """The proposal that knows ``extra``: independent ones alone, which could as well be gone backwards."""
-        rows, aims = self._nodes.rows(near.nodes.basis @ _slopes(near.nodes, inner.pivot[None])[0])
-        model = near.model
-        more = model._replace(
-            simulate=lambda theta: _with_rows(model.simulate(theta), rows),
-            gradient=lambda theta: _with_rows(model.gradient(theta)[None], rows)[0],
-            precision=np.concatenate([model.precision, np.ones((len(rows), 1))]),
-        )
-        own = linearised(more, inner.pivot)
-        centre = own.centre + own.gain @ np.concatenate([self._offset[:, 0], aims])
-        gain = np.zeros((len(centre), len(self._offset)))
-        return inner._replace(centre=centre, gain=gain, lower=own.lower, root=own.root, refinements=0, walk=0.0)
+
+def _independent(inner: LaplaceTuning) -> LaplaceTuning:
+    """Independent proposals alone, which could as well be gone backwards."""
+    return inner._replace(refinements=0, walk=0.0)
 
 
-def _slopes(near: Expansion, theta: Array) -> Array:
+def jacobian(near: Expansion, theta: Array) -> Array:
     """J at theta (c, p), (c, r, p), with basis J the gradient of the expansion."""
     return np.asarray(near.jacobian((theta - near.origin) / near.scale) / near.scale)
-
-
-def _with_rows(outcomes: Array, rows: Array) -> Array:
-    """Outcomes (c, r, ...) with rows times them at their end."""
-    return np.concatenate([outcomes, np.einsum("ir,cr...->ci...", rows, outcomes)], axis=1)
 
 
 def _gone(rngs: Rngs, inner: LaplaceTuning, start: ThetaState, near: Conditional) -> tuple[Array, Array]:

@@ -1,242 +1,142 @@
-"""Calibration with the bias integrated out: theta from its marginal posterior, then the bias given theta.
+"""Theta from its marginal posterior, the noise and the bias integrated out: the sampler of none, ko, sgasp and ogp.
 
-In whitened coordinates y - f(theta) ~ N(0, S), and S^-1 = M'M makes that least squares again: the theta kernel of the
-projected methods does it, with M f in the place of f. What a method adds to the log density of theta (a constraint
-that depends on theta) is its ``extra``.
+Size and length-scales of the bias, and the noise where it is unknown, are one of m points v_i that are alike where the
+simulator is linear: c_i p(y | v_i) is the same for all, c_i their prior and their spacing. Each iteration:
+
+    (1) theta ~ Pi(theta | v, y), by the theta kernel;
+    (2) v from proposals of other points, accepted with the ratio of p(y | theta, v_i) / p(y | v_i), so that the target
+        is c_i p(y | theta, v_i) pi(theta);
+    (3) for a draw that is kept, b ~ Pi(b | theta, v, y).
+
+What is given is no unknown: then there is one point. A method states its ``Law``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import combinations_with_replacement
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, Protocol
 
 import numpy as np
+from scipy.linalg import cho_solve
 
-from ...arrays import Array, matrix_root
+from ...arrays import Array, BoolArray
 from ...bias import GP
-from ...bias.outcomes import OutcomesBias
-from ...errors import InputError, NonFiniteError
+from ...errors import InputError
 from ...kernels import Kernel
-from ...kernels.base import Conditional, StepInfo, ThetaModel, ThetaState, at_middle, dispersed_starts
-from ...kernels.laplace import LaplaceTuning, inner_steps, linearised, with_precision
+from ...kernels.base import Conditional, Extra, Rngs, StepInfo, ThetaModel, ThetaState, dispersed_starts
+from ...kernels.laplace import inner_steps
 from ...kernels.warmup import Stepper, run_chains
-from ...problem.noise.noise import NoiseSource
 from ...problem.problem import Problem
-from ..base import Draws, Plan, RunNotes
+from ..base import Draws, Plan
 from ..bias_samplers import fitted_bias
-from ..sampled_noise import noise_sampler
+from ..joint.gaussian_model import GaussianModel
+from ..joint.regress import Linear
+from ..joint.regress_integrated import (
+    hyperparameter_points,
+    hyperparameter_records,
+    hyperparameter_samplers,
+    hyperparameter_stats,
+)
+from ..joint.unknowns import Unknowns
+from ..sampled_noise import NoiseDraws
 from ..stored_draws import KeptDraw, finished
 from .delayed import Delayed
+from .gradients import Gradients
 
-# The simulator's gradients at the nodes, each computed once, and what they say about its second derivatives.
+#: proposals of another point in each iteration
+PROPOSALS = 2
+#: beyond this many cells of y, the matrices do not fit; each point has its own
+MOST_CELLS, MOST_INTEGRATED = 6_000, 2_000
+#: numbers of the matrices of all points
+MOST_NUMBERS = 100_000_000
 
-#: gradients that are kept at least, and numbers that they may take
-REMEMBERED, MOST_NUMBERS = 50, 20_000_000
-#: gradients a coefficient that a regression needs
-GRADIENTS_A_TERM = 4
 
+class Law:
+    """What a point v says: y - f(theta) ~ N(0, C), with a bias that theta does not constrain.
 
-class Gradients:
-    """T df/dtheta at the nodes, (m, q, p), remembered for the thetas that were asked for last.
-
-    What is ``known`` decides how second derivatives are found: it belongs to the state of a chain.
+    Cells of y are in units of their outcome's noise sd; what stands at a missing one has no effect.
     """
 
-    def __init__(self, problem: Problem, chains: int) -> None:
-        self._problem = problem
-        p = problem.parameters.p
-        self._pairs = list(combinations_with_replacement(range(p), 2))
-        size = len(problem.rule.nodes) * problem.data.q * p
-        # the chains' own ones are never forgotten
-        least = max(REMEMBERED, 4 * chains)
-        wanted = max(least, 2 * GRADIENTS_A_TERM * (p + len(self._pairs)))
-        self._most = max(least, min(wanted, MOST_NUMBERS // size))
-        self.known: dict[bytes, tuple[Array, Array]] = {}
-        self._ahead: dict[bytes, Array] = {}
+    def __init__(self, model: GaussianModel, v: Array, cells: BoolArray) -> None:
+        self.v, self._model, self._cells, self._given = v, model, cells, model.law(v)
+        lower = self._given.lower
+        self.precision = np.zeros((len(cells), len(cells)))
+        self.precision[np.ix_(cells, cells)] = cho_solve((lower, True), np.eye(len(lower)))
+        self.log_size = float(np.log(np.diag(lower)).sum())
 
-    def ahead(self, theta: Array) -> None:
-        """Of theta (c, p), which will be asked for next: the simulator may be called for all of them together."""
-        if not self._problem.simulator.many_at_a_time:
-            return
-        missing = {one.tobytes(): one for one in theta if one.tobytes() not in self.known}
-        if len(missing) > 1:
-            found = self._problem.whitened_gradients(self._problem.rule.nodes, np.stack(list(missing.values())))
-            self._ahead = dict(zip(missing, found, strict=True))
+    def log_gaussian(self, left: Array) -> float:
+        """log p(y | theta, v) up to a constant and ``extra``, for what theta leaves of y, (n q,)."""
+        return -self.log_size - 0.5 * float(left @ self.precision @ left)
 
-    def at(self, theta: Array) -> Array:
-        """For theta (p,); NaN where the simulator fails."""
-        key = theta.tobytes()
-        found = self.known.pop(key, None)
-        if found is None:
-            ahead = self._ahead.pop(key, None)
-            found = theta.copy(), self._called(theta) if ahead is None else ahead
-        # the end of the line is for what was used last
-        self.known[key] = found
-        if len(self.known) > self._most:
-            del self.known[next(iter(self.known))]
-        return found[1]
+    def extra(self, theta: Array, left: Array) -> float:
+        """What comes to it where theta (p,) is in more than f."""
+        return 0.0
 
-    def _called(self, theta: Array) -> Array:
-        try:
-            return self._problem.whitened_gradient(self._problem.rule.nodes, theta)
-        except NonFiniteError:
-            return np.full((len(self._problem.rule.nodes), self._problem.data.q, len(theta)), np.nan)
-
-    def second_derivative(self, theta: Array, along: Array, root: Array) -> tuple[Array, float] | None:
-        """d2 <f, along> / dz2 at theta + root z, z = 0, for ``along`` (m, q) and ``root`` (p, p), with its error.
-
-        By regression of the gradients that are known nearby on z and its products; None where they are too few.
-        """
-        others = [one for one in self.known.values() if np.isfinite(one[1][0, 0, 0]) and not np.all(one[0] == theta)]
-        p, terms = len(theta), len(theta) + len(self._pairs)
-        if len(others) < GRADIENTS_A_TERM * terms:
-            return None
-        z = np.linalg.solve(root, np.stack([one[0] - theta for one in others], axis=1)).T
-        near = np.argsort(np.sum(z**2, axis=1), kind="stable")[: GRADIENTS_A_TERM * terms]
-        gradients = np.stack([others[i][1] for i in near]) - self.at(theta)
-        changes = np.einsum("smkp,mk->sp", gradients, along) @ root
-        z = z[near]
-        features = np.column_stack([z, *(z[:, i] * z[:, j] for i, j in self._pairs)])
-        found, _, rank, _ = np.linalg.lstsq(features, changes, rcond=None)
-        if rank < terms:
-            return None
-        error_var = np.sum((changes - features @ found) ** 2, axis=0).max() / (len(near) - terms)
-        slope, spread = found[:p], np.linalg.inv(features.T @ features)[:p, :p].diagonal().max()
-        # that of a function is symmetric
-        lopsided = float(np.abs(slope - slope.T).max())
-        return 0.5 * (slope + slope.T), float(np.sqrt(error_var * spread)) + 0.5 * lopsided
+    def drawn_bias(self, rng: np.random.Generator, theta: Array, left: Array) -> tuple[Array, dict[str, float]]:
+        """b at data and nodes, (n + m, q), whitened, and statistics of it."""
+        white = self._model.drawn_white(rng, self._given, left[self._cells])
+        return self._model.values(self._given, white), {}
 
 
-#: beyond this many cells of y, the matrices of the marginal likelihood do not fit; with sampled noise there are new
-#: ones in every iteration, which cost their number cubed
-MOST_CELLS, MOST_SAMPLED = 6_000, 1_000
-
-
-class DrawnBias(NamedTuple):
-    """A bias at the data points, (c, n, q), whitened; what predictions need of it, and statistics (c,)."""
-
-    bias: Array
-    records: dict[str, Array]
-    stats: dict[str, Array]
-
-
-class Marginal(NamedTuple):
-    """Theta's marginal posterior.
+class Beside(Protocol):
+    """What is drawn beside theta: the noise alone, or a point and the bias.
 
     Attributes
     ----------
-    evidence
-        S^-1, (n q, n q), the precision of the residual; None where it is that of the noise.
-    draw_bias
-        The bias given generators, theta (c, p) and the residual (c, n, q), whitened.
-    extra
-        What comes to the log density of theta beside prior and likelihood, (c,), from theta (c, p) and the residual
-        (c, n, q), whitened.
-    proposal_rows
-        For a pivot (p,): further rows C, (r, n q), such that C (y - f) ~ N(0, I) describes ``extra`` near it.
-    kernel
-        A theta step that knows ``extra`` better than the one that was asked for, for fixed noise: from the root M of
-        the evidence, M'M = S^-1.
+    drawn
+        It, for all chains, as what checkpoints can store.
     gradients
-        What ``extra`` and ``draw_bias`` remember of other theta, where they do.
+        What is remembered of other theta, where that is something.
     """
 
-    evidence: Array | None
-    draw_bias: Callable[[list[np.random.Generator], Array, Array], DrawnBias]
-    extra: Callable[[Array, Array], Array] | None = None
-    proposal_rows: Callable[[Array], Array] | None = None
-    kernel: Callable[[Array], Kernel] | None = None
-    gradients: Gradients | None = None
+    drawn: Any
+    gradients: Gradients | None
+
+    @property
+    def model(self) -> ThetaModel:
+        """Prior and likelihood of theta, for what is typical."""
+
+    def target(self) -> Conditional:
+        """Pi(theta | y) of each chain, given what was drawn last."""
+
+    def move(self, rngs: Rngs, state: ThetaState) -> None:
+        """Draw it given theta."""
+
+    def kept(self, rngs: Rngs, state: ThetaState, info: StepInfo) -> KeptDraw:
+        """The draw with all that belongs to it."""
+
+    def finished(self, kept: list[KeptDraw]) -> Draws:
+        """All draws."""
 
 
-#: the marginal posterior given the rows' precision (n, q, q), or given that of the problem's noise
-MarginalAt = Callable[[Array | None], Marginal]
+class MarginalRun(Stepper[KeptDraw]):
+    """One run of the sampler."""
 
+    changing = ("_state", "_plain_tuning", "_beside.drawn", "_beside.gradients.known")
 
-def gaussian_bias(problem: Problem, prior: GP, nodes: Array) -> OutcomesBias:
-    """The Gaussian processes of the bias, with hyperparameters from the residual at theta_tilde."""
-    data = problem.data
-    sampled = problem.noise.source is NoiseSource.UNKNOWN
-    most = MOST_SAMPLED if sampled else MOST_CELLS
-    if data.y.size > most:
-        when = " in every iteration, where the noise is sampled" if sampled else ""
-        raise InputError(
-            f"y has {data.y.size} cells, and with the bias integrated out a matrix of that size would be needed{when}: "
-            f"this method takes at most {most}; use a projected method, or thin the data"
-        )
-    return fitted_bias(prior, problem, nodes)
+    def __init__(self, problem: Problem, plan: Plan, kernel: Kernel, beside: Beside) -> None:
+        self._plan, self._kernel, self._beside = plan, kernel, beside
+        model, tilde = beside.model, problem.theta_tilde
+        self._tuning = kernel.tune(model, tilde)
+        self._state = model.state(dispersed_starts(model, tilde, plan.rngs, getattr(self._tuning, "root", None)))
 
-
-class FixedNoiseRun(Stepper[KeptDraw]):
-    """Draws of theta from its marginal posterior and of the bias given theta."""
-
-    changing = ("_state", "_plain_tuning", "_marginal.gradients.known")
-
-    def __init__(
-        self, problem: Problem, plan: Plan, marginal: Marginal, bias: OutcomesBias | None, kernel: Kernel
-    ) -> None:
-        self._problem, self._plan, self._marginal, self._bias = problem, plan, marginal, bias
-        self._root = None if marginal.evidence is None else matrix_root(marginal.evidence)
-        self._y = problem.whiten(problem.complete_y)
-        cells = self._y.size
-        if self._root is None:
-            noise = problem.noise
-            precision = noise.precision if noise.coupled else np.einsum("nii->ni", noise.precision)
-            self._model = ThetaModel(problem.parameters, self._simulated, self._gradient, precision)
-            self._offset = self._y
-        else:
-            # the simulator itself comes along, with weight zero: the bias is drawn from it
-            rows = np.vstack([self._root, np.eye(cells)])
-            weights = np.concatenate([np.ones(len(self._root)), np.zeros(cells)])
-            self._model = self._combined(rows, weights)
-            if marginal.extra is not None:
-                own = marginal.extra
-                self._model = self._model._replace(extra=lambda theta, model: own(theta, self._residual(model)))
-            self._offset = np.concatenate([self._root @ self._y.ravel(), np.zeros(cells)])[:, None]
-        tilde = problem.theta_tilde
-        self._kernel = kernel
-        if marginal.kernel is not None and self._root is not None:
-            self._kernel = marginal.kernel(self._root)
-        self._tuning = self._tuned(self._kernel.tune(self._model, tilde), tilde)
-        starts = dispersed_starts(self._model, tilde, plan.rngs, getattr(self._tuning, "root", None))
-        self._state = self._model.state(starts)
-        self._target = Conditional(self._model, np.broadcast_to(self._offset, (len(starts), *self._offset.shape)))
-
-    def _residual(self, model: Array) -> Array:
-        """y - f, (c, n, q), from the model's outcomes: f, or combinations of it with f at their end."""
-        return np.asarray(self._y - model.reshape(len(model), -1)[:, -self._y.size :].reshape(-1, *self._y.shape))
-
-    def _simulated(self, theta: Array) -> Array:
-        problem = self._problem
-        return problem.whiten(problem.simulator.batch(problem.data.x, theta))
-
-    def _gradient(self, theta: Array) -> Array:
-        return self._problem.whitened_gradient(self._problem.data.x, theta)
-
-    def _combined(self, rows: Array, weights: Array) -> ThetaModel:
-        """The model with the outcomes ``rows`` f, (r, 1)."""
-        return ThetaModel(
-            self._problem.parameters,
-            lambda theta: (self._simulated(theta).reshape(len(theta), -1) @ rows.T)[:, :, None],
-            lambda theta: (rows @ self._gradient(theta).reshape(rows.shape[1], -1))[:, None],
-            weights[:, None],
-        )
-
-    def draws(self, fields: dict[str, Any]) -> Draws:
-        kept = run_chains(self, self._plan.warmup, self._plan.draws, self._plan.rngs)
-        samplers = [] if self._bias is None else self._bias.samplers
-        notes = RunNotes(inner_steps(self._tuning), bias=tuple(sampler.findings() for sampler in samplers))
-        return finished(self._problem, kept, samplers=samplers, notes=notes, **fields)
+    def draws(self, **fields: Any) -> Draws:
+        """All of them; ``fields`` are further ones of ``Draws``."""
+        found = self._beside.finished(run_chains(self, self._plan.warmup, self._plan.draws, self._plan.rngs))
+        return replace(found, notes=replace(found.notes, inner_steps=inner_steps(self._tuning)), **fields)
 
     def step(self) -> tuple[Array, Array]:
-        self._state, self._info = self._kernel.step(self._plan.rngs, self._tuning, self._state, self._target)
+        rngs, target = self._plan.rngs, self._beside.target()
+        self._state, self._info = self._kernel.step(rngs, self._tuning, self._state, target)
+        self._beside.move(rngs, self._state)
         return self._state.theta, self._info.tuned
 
     def adapt(self, *window: Array) -> None:
-        thetas, acceptance = window
-        tuning = self._kernel.adapt(self._tuning, self._model, thetas, acceptance)
-        self._tuning = at_middle(lambda pivot: self._tuned(tuning, pivot), self._problem.parameters, thetas)
+        self._tuning = self._kernel.adapt(self._tuning, self._beside.model, *window)
+
+    def kept(self) -> KeptDraw:
+        return self._beside.kept(self._plan.rngs, self._state, self._info)
 
     @property
     def _plain_tuning(self) -> Any:
@@ -246,149 +146,164 @@ class FixedNoiseRun(Stepper[KeptDraw]):
     @_plain_tuning.setter
     def _plain_tuning(self, plain: Any) -> None:
         own = self._kernel
-        self._tuning = own.with_functions(plain, self._model) if isinstance(own, Delayed) else plain
-
-    def kept(self) -> KeptDraw:
-        theta, residual = self._state.theta, self._residual(self._state.model)
-        drawn = self._marginal.draw_bias(self._plan.rngs, theta, residual)
-        stats = {"lp": self._info.log_density, "acceptance_rate": self._info.acceptance, **drawn.stats}
-        return KeptDraw.of(theta, self._y - residual, drawn.bias, stats, drawn.records)
-
-    def _tuned(self, tuning: Any, pivot: Array) -> Any:
-        """The tuning with the proposal that knows ``extra``: its centre does not depend on the draws."""
-        if self._marginal.proposal_rows is None or self._root is None or not isinstance(tuning, LaplaceTuning):
-            return tuning
-        rows = np.vstack([self._root, self._marginal.proposal_rows(pivot)])
-        own = linearised(self._combined(rows, np.ones(len(rows))), pivot)
-        centre = own.centre + own.gain @ (rows @ self._y.ravel())
-        gain = np.zeros((len(pivot), len(self._offset)))
-        return tuning._replace(centre=centre, gain=gain, lower=own.lower, root=own.root, refinements=0)
+        self._tuning = own.with_functions(plain, self._beside.model) if isinstance(own, Delayed) else plain
 
 
-# Theta from its marginal posterior while the noise covariance is an unknown too.
-#
-# Each iteration, chain by chain: (1) theta ~ Pi(theta | noise, y), with the bias integrated out; (2) b ~ Pi(b | theta,
-# noise, y); (3) noise ~ Pi(noise | theta, b, y), its full conditional. Steps (1) and (2) together are one draw of theta
-# and the bias, so only the noise remembers the last iteration.
+class WithBias:
+    """A Gaussian-process bias: the number of each chain's point. The theta step sees all cells of y as one row.
 
+    Parameters
+    ----------
+    nodes
+        Where the bias is wanted beside the data.
+    law
+        What a point says.
+    pull
+        As ``GaussianModel`` has it.
+    extra
+        Of the laws of all chains and y in units of the noise, (n q,), where theta is in more than f.
+    """
 
-def sample(
-    problem: Problem, plan: Plan, at: MarginalAt, bias: OutcomesBias | None, kernel: Kernel, **fields: Any
-) -> Draws:
-    """Draw theta from its marginal posterior and the bias given theta; ``fields`` are further ones of ``Draws``."""
-    if problem.noise.source is NoiseSource.UNKNOWN:
-        return _MarginalRun(problem, plan, at, bias, kernel).draws(fields)
-    return FixedNoiseRun(problem, plan, at(None), bias, kernel).draws(fields)
-
-
-class _MarginalRun(Stepper[KeptDraw]):
-    """One run of the sampler; each chain has its own noise, and with it its own marginal posterior of theta."""
-
-    changing = ("_precision", "_tuning", "_states", "_gradients.known")
-
-    def __init__(self, problem: Problem, plan: Plan, at: MarginalAt, bias: OutcomesBias | None, kernel: Kernel) -> None:
-        self._problem, self._plan, self._at, self._bias, self._kernel = problem, plan, at, bias, kernel
-        self._y = problem.whiten(problem.complete_y)
-        self._noise = noise_sampler(problem.noise)
-        self._precision = self._noise.start(len(plan.rngs))
-        tilde = problem.theta_tilde
-        rows = self._rows(self._precision[0])
-        marginal = at(rows)
-        self._gradients, typical = marginal.gradients, self._model(marginal, rows)
-        self._tuning = kernel.tune(typical, tilde)
-        self._states = [typical.state(one[None]) for one in dispersed_starts(typical, tilde, plan.rngs)]
-
-    def draws(self, fields: dict[str, Any]) -> Draws:
-        kept = run_chains(self, self._plan.warmup, self._plan.draws, self._plan.rngs)
-        samplers = [] if self._bias is None else self._bias.samplers
-        notes = RunNotes(inner_steps(self._tuning), bias=tuple(sampler.findings() for sampler in samplers))
-        return finished(self._problem, kept, samplers=samplers, notes=notes, **fields)
-
-    def step(self) -> tuple[Array, Array, Array]:
-        each = [self._drawn(c) for c in range(len(self._states))]
-        self._bias_drawn = [drawn for drawn, _ in each]
-        infos = [info for _, info in each]
-        self._acceptance = np.concatenate([info.acceptance for info in infos])
-        self._density = np.concatenate([info.log_density for info in infos])
-        errors = self._residual() - np.concatenate([drawn.bias for drawn in self._bias_drawn])
-        errors = self._noise.completed(self._plan.rngs, errors, self._precision)
-        self._precision = self._noise.draw(self._plan.rngs, errors)
-        return self._theta(), np.concatenate([info.tuned for info in infos]), self._precision
-
-    def adapt(self, *window: Array) -> None:
-        thetas, acceptance, precision = window
-        rows = self._rows(precision.mean(axis=(0, 1)))
-        self._tuning = self._kernel.adapt(self._tuning, self._model(self._at(rows), rows), thetas, acceptance)
-
-    def kept(self) -> KeptDraw:
-        stats = {
-            "lp": self._density,
-            "acceptance_rate": self._acceptance,
-            **_joined([d.stats for d in self._bias_drawn]),
-        }
-        bias = np.concatenate([drawn.bias for drawn in self._bias_drawn])
-        records, others = _joined([drawn.records for drawn in self._bias_drawn]), self._noise.fields(self._precision)
-        return KeptDraw.of(self._theta(), self._y - self._residual(), bias, stats, records, others)
-
-    def _drawn(self, c: int) -> tuple[DrawnBias, StepInfo]:
-        """Steps (1) and (2) of one chain: its bias, and how theta moved."""
-        rows = self._rows(self._precision[c])
-        marginal, rng = self._at(rows), self._plan.rngs[c]
-        model = self._model(marginal, rows)
-        # what was kept of the density is that of another noise
-        state = self._states[c]._replace(log_prior=model.log_prior(self._states[c].theta, self._states[c].model))
-        target = Conditional(model, self._y.reshape(1, *state.model.shape[1:]))
-        self._states[c], info = self._kernel.step([rng], self._own_tuning(marginal, model), state, target)
-        state = self._states[c]
-        drawn = marginal.draw_bias([rng], state.theta, self._left(state))
-        return drawn, info
-
-    def _own_tuning(self, marginal: Marginal, model: ThetaModel) -> Any:
-        """The tuning with a chain's own noise; where ``extra`` can be described by rows, with these."""
-        tuning = self._tuning
-        if not isinstance(tuning, LaplaceTuning):
-            return tuning
-        if marginal.proposal_rows is None:
-            return with_precision(tuning, model)
-        try:
-            rows = marginal.proposal_rows(tuning.pivot)
-        except NonFiniteError:
-            # a simulator that fails at some node
-            return with_precision(tuning, model)._replace(refinements=0)
-        known = model._replace(precision=model.precision + rows.T @ rows)
-        return with_precision(tuning, known)._replace(refinements=0)
-
-    def _model(self, marginal: Marginal, rows: Array) -> ThetaModel:
-        """Prior and likelihood of theta given the noise; with a bias, all cells are one row that S^-1 correlates."""
-        problem = self._problem
-        shape = self._y.shape if marginal.evidence is None else (1, self._y.size)
-        model = ThetaModel(
-            problem.parameters,
-            lambda theta: problem.whiten(problem.simulator.batch(problem.data.x, theta)).reshape(-1, *shape),
-            lambda theta: problem.whitened_gradient(problem.data.x, theta).reshape(*shape, -1),
-            rows if marginal.evidence is None else marginal.evidence[None],
+    def __init__(
+        self,
+        problem: Problem,
+        plan: Plan,
+        prior: GP,
+        nodes: Array | None = None,
+        law: Callable[[GaussianModel, Array, BoolArray], Law] = Law,
+        pull: float | None = None,
+        extra: Callable[[list[Law], Array], Extra] | None = None,
+        gradients: Gradients | None = None,
+    ) -> None:
+        self._problem, self._make, self._extra, self.gradients = problem, law, extra, gradients
+        nowhere = problem.data.x[:0]
+        nodes = nowhere if nodes is None else nodes
+        prior, self._unknowns = _process(problem, prior)
+        linear = _without_projection(problem, nodes)
+        check_cells(problem, self._unknowns)
+        points = hyperparameter_points(
+            problem, prior, _without_projection(problem, nowhere), self._unknowns, nowhere, pull=pull
         )
-        extra = marginal.extra
-        if extra is None:
-            return model
-        return model._replace(extra=lambda theta, values: extra(theta, self._y - values.reshape(-1, *self._y.shape)))
+        most = max(1, MOST_NUMBERS // (5 * (problem.data.y.size + len(nodes) * problem.data.q) ** 2))
+        self._points = points[np.unique(np.linspace(0, len(points) - 1, min(most, len(points))).astype(int))]
+        self._gaussian = GaussianModel(problem, linear, prior, self._unknowns, nodes, pull=pull)
+        self._evidence, typical = np.zeros(len(self._points)), 0
+        if len(self._points) > 1:
+            free = GaussianModel(
+                problem, _without_projection(problem, nowhere), prior, self._unknowns, nowhere, pull=pull
+            )
+            self._evidence = np.concatenate([free.evidence(v[None]) for v in self._points])
+            typical = int(np.argmax(self._evidence))
+        self._samplers = hyperparameter_samplers(problem, prior, nodes)
+        self._laws: dict[int, Law] = {}
+        self._sd, self._cells = np.sqrt(np.diag(problem.noise.cov)), problem.data.observed.ravel()
+        self._y = (problem.complete_y / self._sd).ravel()
+        self.drawn = np.array([rng.integers(len(self._points)) for rng in plan.rngs])
+        self._stacked = self.drawn - 1
+        # without a constant that merged rows do not have
+        self._size = self._law(typical).log_size
+        self.model = ThetaModel(problem.parameters, self._simulated, self._gradient, self._law(typical).precision[None])
+        self.typical = Conditional(
+            self.model, self._y[None, None], None, None if extra is None else extra([self._law(typical)], self._y)
+        )
 
-    def _rows(self, precision: Array) -> Array:
-        """What the observed cells of each row say for the precision of the noise, as its sampler has it, (n, q, q)."""
-        n, q = self._y.shape
-        return np.array(np.broadcast_to(self._noise.row_precision(precision[None])[0], (n, q, q)))
+    def _simulated(self, theta: Array) -> Array:
+        values = self._problem.simulator.batch(self._problem.data.x, theta)
+        return np.asarray((values / self._sd).reshape(len(theta), 1, -1))
 
-    def _theta(self) -> Array:
-        return np.concatenate([state.theta for state in self._states])
+    def _gradient(self, theta: Array) -> Array:
+        slopes = self._problem.simulator.gradient(self._problem.data.x, theta)
+        return np.asarray((slopes / self._sd[:, None]).reshape(1, -1, len(theta)))
 
-    def _left(self, state: ThetaState) -> Array:
-        """y - f of one chain, (1, n, q)."""
-        return np.asarray(self._y - state.model.reshape(1, *self._y.shape))
+    def _law(self, number: int) -> Law:
+        if number not in self._laws:
+            self._laws[number] = self._make(self._gaussian, self._points[number], self._cells)
+        return self._laws[number]
 
-    def _residual(self) -> Array:
-        return np.concatenate([self._left(state) for state in self._states])
+    def target(self) -> Conditional:
+        laws = [self._law(number) for number in self.drawn]
+        # with one point, its precision is the model's
+        if len(self._points) > 1 and (self._stacked != self.drawn).any():
+            self._precision, self._stacked = np.stack([law.precision[None] for law in laws]), self.drawn
+        return Conditional(
+            self.model,
+            np.broadcast_to(self._y, (len(laws), 1, len(self._y))),
+            self._precision if len(self._points) > 1 else None,
+            None if self._extra is None else self._extra(laws, self._y),
+        )
+
+    def move(self, rngs: Rngs, state: ThetaState) -> None:
+        if len(self._points) > 1:
+            each = zip(rngs, self.drawn, state.theta, self._y - state.model[:, 0], strict=True)
+            self.drawn = np.array([self._moved(*one) for one in each])
+
+    def _moved(self, rng: np.random.Generator, number: int, theta: Array, left: Array) -> int:
+        """The number of a chain's point after some proposals.
+
+        What a Gaussian does not accept needs no ``extra``: first one decides, then the other (Christen and Fox 2005).
+        """
+        now = self._law(number).log_gaussian(left) - self._evidence[number]
+        rest = self._law(number).extra(theta, left)
+        for other in rng.integers(len(self._points), size=PROPOSALS):
+            then = (law := self._law(other)).log_gaussian(left) - self._evidence[other]
+            if np.log1p(-rng.random()) < then - now and np.log1p(-rng.random()) < law.extra(theta, left) - rest:
+                number, now, rest = other, then, law.extra(theta, left)
+        return number
+
+    def kept(self, rngs: Rngs, state: ThetaState, info: StepInfo) -> KeptDraw:
+        problem, unknowns = self._problem, self._unknowns
+        laws, left = [self._law(number) for number in self.drawn], self._y - state.model[:, 0]
+        found = [law.drawn_bias(*one) for law, *one in zip(laws, rngs, state.theta, left, strict=True)]
+        bias, vectors = np.stack([values for values, _ in found]), self._points[self.drawn]
+        lp = problem.parameters.log_prior(state.theta) + [
+            law.log_gaussian(own) + self._size + law.extra(one, own) + unknowns.log_prior(law.v)
+            for law, one, own in zip(laws, state.theta, left, strict=True)
+        ]
+        stats = {name: np.array([one[name] for _, one in found]) for name in found[0][1]}
+        log_values = np.stack([unknowns.log_sd_and_lengths(v) for v in vectors])
+        records, noise = hyperparameter_records(self._samplers, log_values, bias), dict[str, Array]()
+        if unknowns.noise:
+            own = NoiseDraws(problem.noise)
+            noise = own.fields(own.precision(np.stack([unknowns.noise_cov(v) for v in vectors])))
+        model = problem.whiten(state.model.reshape(len(laws), *problem.data.y.shape) * self._sd)
+        stats = {"lp": lp, "acceptance_rate": info.acceptance, **stats}
+        return KeptDraw.of(state.theta, model, bias[:, : problem.data.n], stats, records, noise)
+
+    def finished(self, kept: list[KeptDraw]) -> Draws:
+        found = finished(self._problem, kept, samplers=[sampler for sampler, _ in self._samplers])
+        log_values = [found.bias_state[f"hyperparameters_{k}"] for k in range(self._problem.data.q)]
+        stats = hyperparameter_stats(self._samplers, self._unknowns, np.stack(log_values, axis=2))
+        notes = replace(found.notes, bias=tuple(sampler.findings() for sampler in found.samplers))
+        return replace(found, stats=found.stats | stats, notes=notes)
 
 
-def _joined(parts: list[dict[str, Array]]) -> dict[str, Array]:
-    """Values of single chains, name -> (1, ...), as those of all."""
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+def check_cells(problem: Problem, unknowns: Unknowns) -> None:
+    """That the matrices of all cells fit."""
+    cells, free = problem.data.y.size, bool(unknowns.free.any())
+    if cells > (most := MOST_INTEGRATED if free else MOST_CELLS):
+        which = " for each of several noises and biases" if free else ""
+        raise InputError(
+            f"y has {cells} cells, and with the bias integrated out a matrix of that size would be needed{which}: "
+            f"this method takes at most {most}; use a projected method, or thin the data"
+        )
+
+
+def _process(problem: Problem, prior: GP) -> tuple[GP, Unknowns]:
+    """The prior and what is unknown of it; outputs without inputs have a number each, at one point."""
+    if not problem.data.without_inputs:
+        return prior, Unknowns.of(problem, prior)
+    each = fitted_bias(prior, problem, problem.data.x[:0]).processes
+    prior = GP(sd=1.0, lengthscale=1.0)
+    return prior, replace(Unknowns.of(problem, prior), given_sd=np.log([process.sd for process in each]))
+
+
+def _without_projection(problem: Problem, nodes: Array) -> Linear:
+    """The simulator around theta_tilde, for a bias that nothing is taken from; what has no effect keeps its prior."""
+    gradient, spread = problem.gradient_at_data, problem.parameters.spread
+    pull, precision = problem.parameters.gaussian_part(problem.parameters.clipped(problem.theta_tilde, 1e-6))
+    own = np.diag(precision)
+    precision = precision + np.diag(np.where(own > 0, 0.0, 1 / spread**2))
+    length = np.sqrt(np.sum(gradient**2, axis=(0, 1)))
+    unit = np.where(length > 0, 1 / np.where(length > 0, length, 1.0), spread)
+    at_nodes = np.zeros((len(nodes), *gradient.shape[1:]))
+    return Linear(gradient, at_nodes, np.zeros((len(unit), len(nodes) * problem.data.q)), pull, precision, unit)

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from ...advice import JOINT
-from ...arrays import Array
+from ...arrays import Array, BoolArray
 from ...bias import GP
-from ...bias.outcomes import OutcomesBias
-from ...errors import InputError, NonFiniteError
+from ...errors import InputError
 from ...kernels import Kernel, Laplace
-from ...kernels.base import require_kernel
+from ...kernels.base import Conditional, require_kernel
 from ...problem.preflight.cost import CallsEach, RunCost
 from ...problem.problem import Problem
 from ..base import CLOSEST, Draws, ListedMethod, Plan, listed
-from ..joint.expansion import second_differences
-from .delayed import AtNodes, Delayed
-from .marginal import DrawnBias, Gradients, Marginal, gaussian_bias, sample
+from ..joint.expansion import Expansion, second_differences
+from ..joint.gaussian_model import GaussianModel
+from .delayed import Delayed, jacobian
+from .gradients import Gradients
+from .marginal import Law, MarginalRun, WithBias
 
 #: with a larger share of draws at other stationary points there is no posterior to speak of
 MOST_MAXIMA = 0.9
+#: of a law, values at so many theta are remembered
+MOST_KNOWN = 20
 #: a smallest eigenvalue of the Hessian is sure where it is so many times its error from zero, and this more
 SURE, MARGIN = 4.0, 0.02
 
@@ -46,7 +47,8 @@ class OGP(ListedMethod):
     Parameters
     ----------
     nu, sd, lengthscale
-        Of the bias before the constraint, as for ``oc.bias.GP``.
+        Of the bias before the constraint, as for ``oc.bias.GP``; an sd and length-scales that are not given are
+        integrated over, and their draws are in ``posterior.data["sample_stats"]``.
     kernel
         How theta is drawn, see ``orthocal.kernels``.
 
@@ -75,13 +77,18 @@ class OGP(ListedMethod):
     def run(self, problem: Problem, plan: Plan) -> Draws:
         # an error about the parameters comes before any long work
         _ = problem.sensitivity
-        bias = gaussian_bias(problem, self._prior(), problem.rule.nodes)
-        constraint = _Constraint(problem, bias, len(plan.rngs))
-        delayed = self.kernel == Laplace()
-        drawn = sample(
-            problem, plan, lambda rows: constraint.at(rows).marginal(delayed), bias, self.kernel, nodes_drawn=True
+        constraint = _Constraint(problem, len(plan.rngs))
+        beside = WithBias(
+            problem,
+            plan,
+            self._prior(),
+            problem.rule.nodes,
+            lambda *given: OrthogonalLaw(constraint, *given),
+            extra=constraint.extra,
+            gradients=constraint.gradients,
         )
-        return only_minima(drawn, plan.rngs)
+        kernel = self.kernel if self.kernel != Laplace() else constraint.kernel(beside.typical)
+        return only_minima(MarginalRun(problem, plan, kernel, beside).draws(nodes_drawn=True), plan.rngs)
 
     def words(self) -> str:
         return (
@@ -96,164 +103,187 @@ class OGP(ListedMethod):
         return GP(self.nu, self.sd, self.lengthscale)
 
 
-class _Constraint:
-    """A'b = 0 at the nodes, where A depends on theta."""
+class OrthogonalLaw(Law):
+    """What a point says where b is orthogonal to the gradients: A'b = 0 at the nodes, A of theta.
 
-    def __init__(self, problem: Problem, bias: OutcomesBias, chains: int) -> None:
-        self._problem, self._bias = problem, bias
-        n, m, q = problem.data.n, len(problem.rule.nodes), problem.data.q
-        self._given(None)
-        self._root = bias.prior_root()[n:].reshape(m * q, -1)
+    With b = L w and w ~ N(0, I), let B = L_nodes' A. Given y, w ~ N(m, H^-1), and A'b = B'w, so
+
+        log p(A'b = 0 | y) - log p(A'b = 0) = log|B'B| / 2 - log|B'H^-1 B| / 2 - |(B'H^-1 B)^-1/2 B'm|^2 / 2.
+
+    The Gaussian has that of theta_tilde in it; ``extra`` is what comes to it at another theta.
+    """
+
+    def __init__(self, constraint: _Constraint, model: GaussianModel, v: Array, cells: BoolArray) -> None:
+        super().__init__(model, v, cells)
+        self._constraint, given = constraint, self._given
+        self._at_nodes = model.node_roots(given).reshape(-1, len(given.gain))
+        self._gain = np.zeros((len(given.gain), len(cells)))
+        self._gain[:, cells] = given.gain
+        self._expanded: tuple[Expansion, tuple[Array, Array, Array]] | None = None
+        at_tilde = constraint.columns(constraint.problem.gradient_at_nodes)
+        triangles, B = self._triangles(at_tilde)
+        self.square = np.linalg.solve(triangles[1].T, B.T @ self._gain)
+        self.precision += self.square.T @ self.square
+        self.size = _log_size(triangles)
+        self.log_size -= self.size
+        # asked for more than once for the thetas of the chains
+        self._known: dict[bytes, float] = {}
+
+    def _triangles(self, A: Array) -> tuple[Array, Array]:
+        """R with R'R = B'B and R'R = B'H^-1 B, (2, p, p), and B."""
+        B = self._at_nodes.T @ A
+        return np.linalg.qr(np.stack([B, self._given.spread @ B])).R, B
+
+    def extra(self, theta: Array, left: Array) -> float:
+        key = theta.tobytes()
+        if key not in self._known:
+            triangles, B = self._triangles(self._constraint.columns(self._constraint.gradients.at(theta)))
+            # E(A'b | y) in units of its spread
+            scaled, before = np.linalg.solve(triangles[1].T, B.T @ (self._gain @ left)), self.square @ left
+            if len(self._known) > MOST_KNOWN:
+                self._known.clear()
+            own = _log_size(triangles) - self.size - 0.5 * (scaled @ scaled - before @ before)
+            self._known[key] = float(own)
+        return self._known[key]
+
+    def expanded(self, nodes: Expansion) -> tuple[Array, Array, Array]:
+        """B'B, B'H^-1 B and B'm, as matrices of what is left of y, for gradients that are the expansion's basis."""
+        if self._expanded is None or self._expanded[0] is not nodes:
+            B = self._at_nodes.T @ self._constraint.weighed(nodes.basis)
+            after = self._given.spread @ B
+            self._expanded = nodes, (B.T @ B, after.T @ after, B.T @ self._gain)
+        return self._expanded[1]
+
+    def drawn_bias(self, rng: np.random.Generator, theta: Array, left: Array) -> tuple[Array, dict[str, float]]:
+        """b given y and A'b = 0: a free draw, less its regression on A'b."""
+        constraint = self._constraint
+        white = self._model.drawn_white(rng, self._given, left[self._cells])
+        A = constraint.columns(constraint.gradients.at(theta))
+        B = self._at_nodes.T @ A
+        spread, triangle = np.linalg.qr(self._given.spread @ B)
+        white -= self._given.spread.T @ (spread @ np.linalg.solve(triangle.T, B.T @ white))
+        values = self._model.values(self._given, white)
+        return values, constraint.statistics(theta, A, values[-len(constraint.problem.rule.nodes) :])
+
+
+def _log_size(triangles: Array) -> float:
+    """(log|B'B| - log|B'H^-1 B|) / 2."""
+    with np.errstate(divide="ignore"):
+        sizes = np.log(np.abs(np.einsum("ipp->ip", triangles))).sum(axis=1)
+    return float(sizes[0] - sizes[1])
+
+
+class _Extra:
+    """What the constraint adds to the density of each chain."""
+
+    def __init__(self, constraint: _Constraint, laws: list[OrthogonalLaw], y: Array) -> None:
+        self._constraint, self._laws, self._y = constraint, laws, y
+
+    def __call__(self, theta: Array, model: Array) -> Array:
+        left, gradients = self._y - model[:, 0], self._constraint.gradients
+        density = np.full(len(theta), -np.inf)
+        called = np.flatnonzero(np.isfinite(left).all(axis=1))
+        gradients.ahead(theta[called])
+        for c in called:
+            if np.isfinite(gradients.at(theta[c])).all():
+                density[c] = self._laws[c].extra(theta[c], left[c])
+        return density
+
+    def part(self, chains: slice | list[int]) -> _Extra:
+        return _Extra(self._constraint, [self._laws[c] for c in np.arange(len(self._laws))[chains]], self._y)
+
+    def expanded(self, nodes: Expansion) -> _Expanded:
+        each = [law.expanded(nodes) for law in self._laws]
+        matrices = tuple(np.stack(parts) for parts in zip(*each, strict=True))
+        return _Expanded(nodes, (*matrices, np.stack([law.square for law in self._laws])), self._y)
+
+
+class _Expanded(NamedTuple):
+    """The same for the simulator's expansion: matrices as large as its basis are enough."""
+
+    nodes: Expansion
+    matrices: tuple[Array, ...]
+    y: Array
+
+    def __call__(self, theta: Array, model: Array) -> Array:
+        free, known, gain, square = self.matrices
+        J, left = jacobian(self.nodes, theta), (self.y - model[:, 0])[..., None]
+        across = np.swapaxes(J, 1, 2)
+        mean, before = across @ (gain @ left), square @ left
+        free, known = across @ free @ J, across @ known @ J
+        squares = np.swapaxes(mean, 1, 2) @ np.linalg.solve(known, mean)
+        sizes = np.linalg.slogdet(free)[1] - np.linalg.slogdet(known)[1]
+        return np.asarray(0.5 * (sizes - squares[:, 0, 0] + np.sum(before**2, axis=(1, 2))))
+
+    def part(self, chains: slice | list[int]) -> _Expanded:
+        return self._replace(matrices=tuple(matrix[chains] for matrix in self.matrices))
+
+
+class _Constraint:
+    """A'b = <b, df/dtheta> at the nodes."""
+
+    def __init__(self, problem: Problem, chains: int) -> None:
+        self.problem, self.gradients = problem, Gradients(problem, chains)
         self._weighted = problem.rule.weights[:, None, None] * problem.metric
-        self._gradients = Gradients(problem, chains)
         # about a posterior sd: the reach of second differences
         self._reach = np.sqrt(np.diag(np.linalg.inv(problem.unmerged.data.n * problem.sensitivity.gram)))
         self._linear = not self._second_differences(problem.theta_tilde).any()
 
-    def _given(self, precision: Array | None) -> None:
-        """At the nodes, node by node: F of Cov(b | y) = F F', and the gain of E(b | y)."""
-        self.joint = self._bias.joint(None, precision)
-        cells, n = self._problem.rule.nodes.shape[0] * self._problem.data.q, self._problem.data.n
-        self._factor = self._bias.in_order(self.joint.factors_at_points())[n:].reshape(cells, -1)
-        self._gain = self._bias.in_order(self.joint.gains_at_points())[n:].reshape(cells, -1)
+    def extra(self, laws: list[Law], y: Array) -> _Extra:
+        return _Extra(self, cast(list[OrthogonalLaw], laws), y)
 
-    def at(self, precision: Array | None) -> _Constraint:
-        """The same with another precision of the rows' noise, (n, q, q)."""
-        if precision is None:
-            return self
-        other = copy(self)
-        other._given(precision)
-        return other
-
-    def marginal(self, delayed: bool) -> Marginal:
-        """Theta's marginal posterior, with a theta step of its own where acceptance may be delayed."""
-        evidence = self.joint.evidence_precision()
-        kernel = self.kernel if delayed else None
-        return Marginal(evidence, self.draw_bias, self.log_density, self.proposal_rows, kernel, self._gradients)
-
-    def kernel(self, root: Array) -> Delayed:
-        """The theta step, for outcomes ``root`` f with f at their end."""
-        problem, (n, q) = self._problem, self._problem.data.y.shape
-        y = problem.whiten(problem.complete_y)
-
-        def gradient(theta: Array) -> Array:
-            return self._gradients.at(theta).reshape(-1, len(theta))
-
-        def rows(gradient: Array) -> tuple[Array, Array]:
-            A = self._columns(gradient.reshape(1, -1, q, gradient.shape[1]))
-            C = np.linalg.solve(_triangles(self._factor, A)[0].T, A[0].T @ self._gain)
-            return np.hstack([np.zeros((len(C), len(root))), C]), C @ y.ravel()
-
-        nodes = AtNodes(
+    def kernel(self, typical: Conditional) -> Delayed:
+        """The theta step that knows the constraint."""
+        return Delayed(
             lambda theta: self._at_nodes(theta).reshape(len(theta), -1),
-            gradient,
-            lambda basis: self._expanded_density(basis, y.ravel()),
-            rows,
+            lambda theta: self.gradients.at(theta).reshape(-1, len(theta)),
+            typical,
+            self._reach,
         )
-        offset = np.concatenate([root @ y.ravel(), np.zeros(n * q)])[:, None]
-        return Delayed(nodes, offset, self._reach)
 
     def _at_nodes(self, theta: Array) -> Array:
         """T f at the nodes for theta (c, p), (c, m, q)."""
-        return self._problem.whiten(self._problem.simulator.batch(self._problem.rule.nodes, theta))
+        return self.problem.whiten(self.problem.simulator.batch(self.problem.rule.nodes, theta))
 
-    def _columns(self, gradient: Array) -> Array:
-        """A, (c, m q, p), from gradients (c, m, q, p), scaled to length one: their length does not matter."""
-        A = np.einsum("mkl,cmlp->cmkp", self._weighted, gradient)
-        lengths = np.sqrt(np.einsum("cmkp,cmkp->cp", gradient, A))[:, None]
-        return np.asarray(A.reshape(len(gradient), -1, A.shape[3]) / np.where(lengths > 0, lengths, 1.0))
-
-    def log_density(self, theta: Array, residual: Array) -> Array:
-        """log p(A'b = 0 | y) - log p(A'b = 0) for theta (c, p) and the residual (c, n, q), (c,); -inf where f fails."""
-        density = np.full(len(theta), -np.inf)
-        called = np.flatnonzero(np.isfinite(residual).all(axis=(1, 2)))
-        self._gradients.ahead(theta[called])
-        known = {c: self._gradients.at(theta[c]) for c in called}
-        works = [c for c, gradient in known.items() if np.isfinite(gradient).all()]
-        if works:
-            density[works] = self._density(np.stack([known[c] for c in works]), residual[works])
-        return density
-
-    def _density(self, gradient: Array, residual: Array) -> Array:
-        """The same from gradients (c, m, q, p)."""
-        A = self._columns(gradient)
-        prior, posterior = (_triangles(root, A) for root in (self._root, self._factor))
-        # E(A'b | y), and in units of its spread
-        mean = np.einsum("cmp,cm->cp", A, residual.reshape(len(A), -1) @ self._gain.T)
-        scaled = np.linalg.solve(np.swapaxes(posterior, 1, 2), mean[..., None])[..., 0]
-        with np.errstate(divide="ignore"):
-            sizes = [np.log(np.abs(np.einsum("cpp->cp", triangle))) for triangle in (prior, posterior)]
-        return np.asarray(np.sum(sizes[0] - sizes[1], axis=1) - 0.5 * np.sum(scaled**2, axis=1))
-
-    def _expanded_density(self, basis: Array, y: Array) -> Callable[[Array, Array], Array]:
-        """The same where the gradients are ``basis`` (m q, r) J, as a function of J (c, r, p) and outcomes that end
-        with f: matrices of size r are enough."""
+    def weighed(self, basis: Array) -> Array:
+        """The columns of A from vectors at the nodes, (m q, r)."""
         m, q = len(self._weighted), self._weighted.shape[1]
-        weighted = np.einsum("mkl,mlr->mkr", self._weighted, basis.reshape(m, q, -1)).reshape(m * q, -1)
-        prior, posterior = (half.T @ half for half in (self._root.T @ weighted, self._factor.T @ weighted))
-        gain = weighted.T @ self._gain
+        weighted = np.einsum("mkl,mlr->mkr", self._weighted, basis.reshape(m, q, -1))
+        return np.asarray(weighted.reshape(m * q, -1))
 
-        def density(J: Array, outcomes: Array) -> Array:
-            across = np.swapaxes(J, 1, 2)
-            mean = across @ ((y - outcomes[:, -len(y) :, 0]) @ gain.T)[..., None]
-            free, known = across @ prior @ J, across @ posterior @ J
-            squares = np.swapaxes(mean, 1, 2) @ np.linalg.solve(known, mean)
-            return np.asarray(0.5 * (np.linalg.slogdet(free)[1] - np.linalg.slogdet(known)[1] - squares[:, 0, 0]))
+    def columns(self, gradient: Array) -> Array:
+        """A, (m q, p), from the gradient (m, q, p), scaled to length one: their length does not matter."""
+        A = self.weighed(gradient)
+        lengths = np.sqrt(np.sum(gradient.reshape(A.shape) * A, axis=0))
+        return np.asarray(A / np.where(lengths > 0, lengths, 1.0))
 
-        return density
+    def statistics(self, theta: Array, A: Array, bias: Array) -> dict[str, float]:
+        """How orthogonal the bias at the nodes (m, q) is, and whether the loss is least at theta."""
+        size = np.sqrt(np.einsum("mk,mkl,ml", bias, self._weighted, bias))
+        error = float(np.abs(A.T @ bias.ravel()).max() / (size if size > 0 else 1.0))
+        found = {"orthogonality_error": error}
+        return found if self._linear else {**found, "curvature": self._curvature(theta, bias)}
 
-    def proposal_rows(self, pivot: Array) -> Array:
-        """C with |C r|^2 the quadratic part of the density at the pivot, (p, n q)."""
-        gradient = self._gradients.at(pivot)
-        if not np.isfinite(gradient).all():
-            raise NonFiniteError("the simulator fails at some node, or beside it")
-        A = self._columns(gradient[None])
-        return np.asarray(np.linalg.solve(_triangles(self._factor, A)[0].T, A[0].T @ self._gain))
-
-    def draw_bias(self, rngs: list[np.random.Generator], theta: Array, residual: Array) -> DrawnBias:
-        """b given y and A'b = 0: a free draw, less its regression on A'b."""
-        free = self.joint.draw(rngs, residual)
-        n = residual.shape[1]
-        _, values = self._bias.gathered(free)
-        A = self._columns(np.stack([self._gradients.at(one) for one in theta]))
-        spread, triangle = np.linalg.qr(self._factor.T @ A)
-        inner = np.einsum("cmp,cm->cp", A, values[:, n:].reshape(len(theta), -1))
-        share = np.linalg.solve(np.swapaxes(triangle, 1, 2), inner[..., None])
-        taken = (spread @ share)[..., 0]
-        states = [state - taken @ factor.T for (state, _), factor in zip(free, self.joint.factors, strict=True)]
-        own, values = self._bias.gathered(self.joint.at_points(states))
-        cells = values[:, n:]
-        inner = np.einsum("cmp,cm->cp", A, cells.reshape(len(theta), -1))
-        size = np.sqrt(np.einsum("cmk,mkl,cml->c", cells, self._weighted, cells))
-        error = np.abs(inner).max(axis=1) / np.where(size > 0, size, 1.0)
-        stats = {"orthogonality_error": error}
-        if not self._linear:
-            stats["curvature"] = self._curvature(theta, cells)
-        return DrawnBias(values[:, :n], self._bias.records(own), stats)
-
-    def _curvature(self, theta: Array, bias: Array) -> Array:
-        """Smallest eigenvalue of the loss's Hessian in theta, in units of what it is without a bias, (c,); not above 0
-        at a stationary point that is no minimum."""
-        lowest = np.empty(len(theta))
-        for c, (one, own) in enumerate(zip(theta, bias, strict=True)):
-            gradient = self._gradients.at(one) * self._reach
-            along = np.einsum("mkl,ml->mk", self._weighted, own)
-            gram = np.einsum("mki,mkl,mlj->ij", gradient, self._weighted, gradient)
-            tiny = 1e-12 * np.trace(gram) * np.eye(len(one))
-            root = np.linalg.inv(np.linalg.cholesky(gram + tiny)).T
-            # what the gradients nearby say costs no call
-            known = self._gradients.second_derivative(one, along, self._reach[:, None] * root)
-            if known is not None:
-                lowest[c] = 1 - np.linalg.eigvalsh(known[0])[-1]
-                if abs(lowest[c]) > SURE * known[1] + MARGIN:
-                    continue
-            second = np.einsum("mk,mkij->ij", along, self._second_differences(one))
-            lowest[c] = 1 - np.linalg.eigvalsh(root.T @ second @ root)[-1]
-        return lowest
+    def _curvature(self, theta: Array, bias: Array) -> float:
+        """Smallest eigenvalue of the loss's Hessian in theta, in units of what it is without a bias; not above 0 at a
+        stationary point that is no minimum."""
+        gradient = self.gradients.at(theta) * self._reach
+        along = np.einsum("mkl,ml->mk", self._weighted, bias)
+        gram = np.einsum("mki,mkl,mlj->ij", gradient, self._weighted, gradient)
+        tiny = 1e-12 * np.trace(gram) * np.eye(len(theta))
+        root = np.linalg.inv(np.linalg.cholesky(gram + tiny)).T
+        # what the gradients nearby say costs no call
+        known = self.gradients.second_derivative(theta, along, self._reach[:, None] * root)
+        if known is not None:
+            lowest = 1 - float(np.linalg.eigvalsh(known[0])[-1])
+            if abs(lowest) > SURE * known[1] + MARGIN:
+                return lowest
+        second = np.einsum("mk,mkij->ij", along, self._second_differences(theta))
+        return 1 - float(np.linalg.eigvalsh(root.T @ second @ root)[-1])
 
     def _second_differences(self, theta: Array) -> Array:
         """Those of T f at the nodes for steps of the reach, (m, q, p, p); zeros where the simulator fails."""
-        p, problem = len(theta), self._problem
+        p, problem = len(theta), self.problem
         # inside of the support, all the way
         room = np.minimum(theta - problem.parameters.lower, problem.parameters.upper - theta)
         steps = np.maximum(np.minimum(self._reach, 0.5 * room), 1e-9 * self._reach)
@@ -288,8 +318,3 @@ def only_minima(draws: Draws, rngs: list[np.random.Generator]) -> Draws:
         if least[c].any():
             rows[c, ~least[c]] = rng.choice(np.flatnonzero(least[c]), int((~least[c]).sum()))
     return replace(draws.taken(rows), notes=replace(draws.notes, maxima=share))
-
-
-def _triangles(root: Array, A: Array) -> Array:
-    """R with R'R = A' root root' A, (c, p, p)."""
-    return np.linalg.qr(root.T @ A).R

@@ -9,16 +9,16 @@ import numpy as np
 
 from ...arrays import Array, BoolArray
 from ...bias import GP
-from ...bias.outcomes import OutcomesBias, OutcomesState
 from ...errors import InputError
-from ...problem.noise.noise import NoiseSource
 from ...problem.preflight.cost import CallsEach, RunCost
 from ...problem.problem import Problem
 from ...progress import progress_bar
 from ..base import CLOSEST, Drawn, Draws, ListedMethod, Plan, RunNotes, listed
-from ..bias_samplers import fitted_bias
-from ..sampled_noise import NoiseSampler
-from ..stored_draws import KeptDraw, finished
+from ..joint.regress import Linear
+from ..joint.regress_integrated import integrated_draws
+from ..joint.unknowns import Unknowns
+from ..sampled_noise import NoiseDraws
+from .marginal import check_cells
 
 #: Gauss-Newton steps, and halvings of one, before a draw is taken as it is
 MOST_STEPS, MOST_HALVINGS = 50, 8
@@ -37,7 +37,7 @@ class PCAL(ListedMethod):
     Parameters
     ----------
     nu, sd, lengthscale
-        Of the real process y_R, as for ``oc.bias.GP``; what is left out maximises the marginal likelihood of y.
+        Of the real process y_R, as for ``oc.bias.GP``; what is left out is integrated over.
 
     Examples
     --------
@@ -65,33 +65,37 @@ class PCAL(ListedMethod):
     def run(self, problem: Problem, plan: Plan) -> Draws:
         # an error about the parameters comes before any long work
         _ = problem.sensitivity
-        process = fitted_bias(self._prior(), problem, problem.rule.nodes, process=True)
-        kept: list[KeptDraw] = []
-        chains = len(plan.rngs)
-        each = max(1, BATCH // chains)
-        impossible: list[BoolArray] = []
-        real = _Process(problem, process, plan)
-        for start in progress_bar(range(0, plan.draws, each), "sampling"):
-            count = min(each, plan.draws - start)
-            drawn, records, others = real.draws(count)
-            theta, loss, barred = closest(problem, drawn[:, problem.data.n :])
-            impossible.append(barred.reshape(count, chains).T)
-            model = problem.whiten(problem.simulator.batch(problem.data.x, theta))
-            for s in range(count):
-                rows = slice(s * chains, (s + 1) * chains)
-                bias = drawn[rows, : problem.data.n] - model[rows]
-                stats = {"lp": -0.5 * loss[rows], "acceptance_rate": np.ones(chains)}
-                own, other = ({name: value[rows] for name, value in part.items()} for part in (records, others))
-                kept.append(KeptDraw.of(theta[rows], model[rows], bias, stats, own, other))
-        notes = RunNotes(bias=tuple(sampler.findings() for sampler in process.samplers))
-        rest = {"notes": notes, "nodes_drawn": True, "drawn": Drawn.PROCESS}
-        draws = finished(problem, kept, samplers=process.samplers, **rest)
-        return only_possible(draws, np.concatenate(impossible, axis=1), plan.rngs)
+        check_cells(problem, Unknowns.of(problem, self._prior()))
+        real = integrated_draws(problem, plan, self._prior(), _no_parameters(problem), np.zeros_like(problem.fit))
+        chains, shape = (len(plan.rngs), plan.draws), problem.data.y.shape
+        parts = [slice(start, start + BATCH) for start in range(0, len(real.at_nodes), BATCH)]
+        each = [closest(problem, real.at_nodes[part]) for part in progress_bar(parts, "projecting")]
+        theta, loss, barred = (np.concatenate(found) for found in zip(*each, strict=True))
+        models = [problem.simulator.batch(problem.data.x, theta[part]) for part in parts]
+        model = np.concatenate(models).reshape(*chains, *shape)
+        drawn = problem.unwhiten(real.at_data(np.arange(len(theta))).reshape(*chains, *shape))
+        stats = {"lp": -0.5 * loss, "acceptance_rate": np.ones(len(theta)), **real.stats}
+        precision, noise = real.noise_precision, dict[str, Any]()
+        if precision is not None:
+            noise = NoiseDraws(problem.noise).fields(precision.reshape(*chains, *precision.shape[1:]))
+        draws = Draws(
+            theta=theta.reshape(*chains, -1),
+            model=model,
+            bias=drawn - model,
+            stats={name: value.reshape(chains) for name, value in stats.items()},
+            bias_state={name: value.reshape(*chains, *value.shape[1:]) for name, value in real.records.items()},
+            samplers=real.samplers,
+            nodes_drawn=True,
+            drawn=Drawn.PROCESS,
+            notes=RunNotes(**real.bias_notes),
+            **noise,
+        )
+        return only_possible(draws, barred.reshape(chains), plan.rngs)
 
     def words(self) -> str:
         return (
-            f"The real process is a Gaussian process, fitted to the data without the simulator, and {CLOSEST}, draw by "
-            "draw; the prior of theta gives its bounds only."
+            f"The real process is a Gaussian process, learnt from the data without the simulator, and {CLOSEST}, draw "
+            "by draw; the prior of theta gives its bounds only."
         )
 
     def describe(self) -> dict[str, Any]:
@@ -118,37 +122,11 @@ def only_possible(draws: Draws, impossible: BoolArray, rngs: list[np.random.Gene
     return replace(draws.taken(rows), notes=notes)
 
 
-class _Process:
-    """Draws of y_R given y: independent ones, or a chain where the noise is sampled."""
-
-    def __init__(self, problem: Problem, process: OutcomesBias, plan: Plan) -> None:
-        self._process, self._rngs = process, plan.rngs
-        self._y = problem.whiten(problem.complete_y)
-        self._noise = NoiseSampler(problem.noise) if problem.noise.source is NoiseSource.UNKNOWN else None
-        if self._noise is not None:
-            self._precision = self._noise.start(len(plan.rngs))
-            self._state: OutcomesState | None = None
-            for _ in range(plan.warmup):
-                self._step(self._noise)
-
-    def draws(self, count: int) -> tuple[Array, dict[str, Array], dict[str, Array]]:
-        """For ``count`` draws of every chain: y_R at data and nodes, what predictions need, and Sigma_F if sampled."""
-        if self._noise is None:
-            each = np.broadcast_to(self._y, (count * len(self._rngs), *self._y.shape))
-            state, drawn = self._process.draw(self._rngs * count, None, each)
-            return drawn, self._process.records(state), {}
-        steps = [self._step(self._noise) for _ in range(count)]
-        drawn, noise_cov = (np.concatenate([step[k] for step in steps]) for k in (0, 2))
-        records = {name: np.concatenate([step[1][name] for step in steps]) for name in steps[0][1]}
-        return drawn, records, {"noise_cov": noise_cov}
-
-    def _step(self, noise: NoiseSampler) -> tuple[Array, dict[str, Array], Array]:
-        """y_R given the noise, then the noise given y_R."""
-        before = np.zeros((len(self._rngs), *self._y.shape)) if self._state is None else self._state.bias
-        y = before + noise.completed(self._rngs, self._y - before, self._precision)
-        self._state, drawn = self._process.draw(self._rngs, self._state, y, self._precision)
-        self._precision = noise.draw(self._rngs, y - self._state.bias)
-        return drawn, self._process.records(self._state), noise.covariance(self._precision)
+def _no_parameters(problem: Problem) -> Linear:
+    """A regression of y on nothing."""
+    (n, q), m = problem.data.y.shape, len(problem.rule.nodes)
+    nothing = np.zeros(0)
+    return Linear(np.zeros((n, q, 0)), np.zeros((m, q, 0)), np.zeros((0, m * q)), nothing, np.zeros((0, 0)), nothing)
 
 
 def closest(problem: Problem, target: Array) -> tuple[Array, Array, BoolArray]:

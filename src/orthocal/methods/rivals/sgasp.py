@@ -8,15 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...bias import GP
-from ...bias.gp import GPSampler
 from ...errors import InputError
 from ...kernels import Kernel, Laplace
 from ...kernels.base import require_kernel
 from ...problem.preflight.cost import RunCost
 from ...problem.problem import Problem
 from ..base import CHAIN_COST, Draws, ListedMethod, Plan, listed
-from .ko import free_bias
-from .marginal import gaussian_bias, sample
+from .marginal import MarginalRun, WithBias
 
 
 @listed
@@ -30,7 +28,8 @@ class SGaSP(ListedMethod):
     Parameters
     ----------
     nu, sd, lengthscale
-        Of the bias before it is scaled, as for ``oc.bias.GP``.
+        Of the bias before it is scaled, as for ``oc.bias.GP``; an sd and length-scales that are not given are
+        integrated over, and their draws are in ``posterior.data["sample_stats"]``.
     scale
         lambda; None for the square root of n.
     kernel
@@ -64,14 +63,8 @@ class SGaSP(ListedMethod):
             raise InputError(f"scale={self.scale}: lambda is a positive number, or None")
 
     def run(self, problem: Problem, plan: Plan) -> Draws:
-        bias = gaussian_bias(problem, self._prior(), np.empty((0, problem.data.d)))
-        n = problem.unmerged.data.n
-        scale = np.sqrt(n) if self.scale is None else self.scale
-        sds = np.array([sampler.sd for sampler in bias.samplers if isinstance(sampler, GPSampler)])
-        # a point that rows were merged into is pulled for each of them
-        counts = np.ones(n) if problem.rows is None else problem.rows.repeats.counts
-        pull = counts[:, None] * (scale / (n * sds**2))
-        return sample(problem, plan, lambda precision: free_bias(bias, bias.joint(pull, precision)), bias, self.kernel)
+        scale = np.sqrt(problem.unmerged.data.n) if self.scale is None else self.scale
+        return MarginalRun(problem, plan, self.kernel, WithBias(problem, plan, self._prior(), pull=scale)).draws()
 
     def words(self) -> str:
         return (

@@ -220,7 +220,7 @@ LEAST_OWN = 0.01
 
 
 @one_blas_thread()
-def estimated_noise(data: FieldData, span: Array, asked: AskedNoise | PartlyGiven | str) -> Noise:
+def estimated_noise(data: FieldData, span: Array, asked: AskedNoise | PartlyGiven | str = "estimate") -> Noise:
     """The noise covariance: variances by restricted likelihood, covariances from what the regressions of y leave."""
     if isinstance(asked, PartlyGiven):
         return estimated_line_noise(data, span, asked)

@@ -171,14 +171,24 @@ class Noise:
         """Whether some row mixes the whitened outcomes."""
         return bool((self.precision[:, ~np.eye(len(self.cov), dtype=bool)]).any())
 
+    @cached_property
+    def relative_sd(self) -> Array:
+        """The sd of each whitened outcome over that of a typical row, (n, q); ones where groups are to tell it."""
+        if self.by_point is None or self.groups is not None:
+            return np.ones(self.observed.shape)
+        T = self.whitener
+        return np.asarray(np.sqrt(np.einsum("kl,nlj,kj->nk", T, self.by_point, T, optimize=True)))
+
     @property
     def variances(self) -> Array:
         """Noise variance of each whitened outcome given the others, (n, q); infinite where a row says nothing.
 
-        Where one covariance is sampled, the errors of missing cells are drawn with it and every row is complete.
+        Of an unknown noise these are in units of a typical row's; the errors of missing cells are drawn with it, and
+        a row that is not empty is complete.
         """
-        if self.source is NoiseSource.UNKNOWN and self.groups is None:
-            return np.ones(self.observed.shape) if self.relative is None else self.relative**2
+        if self.source is NoiseSource.UNKNOWN:
+            seen: BoolArray = np.any(self.observed, axis=1, keepdims=True)
+            return np.where(seen, self.relative_sd**2, np.inf)
         with np.errstate(divide="ignore"):
             return np.asarray(1 / np.einsum("nii->ni", self.precision))
 

@@ -313,7 +313,7 @@ def regression(
     trend = trend_of(x, data.labels) if fit is None else independent_columns(fit.gradient[everything, k])
     n, d = x.shape
     label = "" if data.q == 1 else f" of {data.outcome_names[k]}"
-    if n < max(d, trend.shape[1]) + 4:
+    if n < (d if fit is None else trend.shape[1]) + 4:
         raise InputError(
             f"{n} observations{label} are too few to estimate the noise: give its variance as " + NOISE_COV
         )
