@@ -20,6 +20,7 @@ from ..methods.joint.closest import Closest
 from ..methods.joint.joint import Joint
 from ..methods.joint.regress import Linear
 from ..pages.tables import frame_table, shown_html
+from ..problem.noise.noise import NoiseSource
 from ..problem.problem import Problem
 from ..progress import progress_bar, progress_shown
 
@@ -257,6 +258,7 @@ def compare_simulators(
     >>> compared.probability("line", "square") > 0.9
     True
     """
+    problems = _with_one_noise(problems)
     _check(problems)
     chosen = method_for(next(iter(problems.values())), method)
     if not isinstance(chosen, Joint):
@@ -295,6 +297,18 @@ def _projected(
         name: chosen.projected(problem, real, spreads[name])
         for name, problem in progress_bar(list(problems.items()), "projection")
     }
+
+
+def _with_one_noise(problems: Mapping[str, Problem]) -> Mapping[str, Problem]:
+    """Where the noise is unknown, all in units of the least that a simulator leaves: distances need one scale."""
+    if not isinstance(problems, Mapping) or not all(isinstance(one, Problem) for one in problems.values()):
+        return problems
+    noises = [one.noise for one in problems.values()]
+    shapes = {(one.source, one.cov.shape) for one in noises}
+    if shapes != {(NoiseSource.UNKNOWN, noises[0].cov.shape)}:
+        return problems
+    least = min(noises, key=lambda one: float(np.trace(one.cov)))
+    return {name: one.with_noise(least) for name, one in problems.items()}
 
 
 def _check(problems: Mapping[str, Problem]) -> None:

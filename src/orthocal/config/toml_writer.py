@@ -152,7 +152,7 @@ def program_lines(command: str, files: list[str]) -> list[str]:
 
 _NOISE = [
     "# [noise]",
-    f"{'# cov = 0.04':<{_COLUMN}}# the variance, where it is known; without it, it is estimated",
+    f"{'# cov = 0.04':<{_COLUMN}}# the variance, where it is known; without it, it is unknown, and integrated over",
 ]
 
 

@@ -80,7 +80,7 @@ def checked_x_err(x_err: ArrayLike | None, data: FieldData, noise: object) -> Ar
             raise InputError(f"x_err has a standard deviation of {one.name}, which holds labels: give 0 there")
     if not isinstance(noise, Noise) or noise.source is not NoiseSource.KNOWN:
         raise InputError(
-            "x_err needs noise that is given: noise that is estimated or sampled comes from the scatter of y, which "
+            "x_err needs noise that is given: noise that is unknown or estimated comes from the scatter of y, which "
             "has the errors of x in it already; leave x_err out, or give the noise of y alone by "
             + NOISE_COV
             + " or "

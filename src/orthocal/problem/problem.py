@@ -851,8 +851,29 @@ class Problem:
             )
         if not is_unknown(asked):
             return self
-        found = estimated_noise(self.data, self.span, "estimate" if isinstance(asked, str) else asked)
-        return self._of_parts(("span", "rule"), _noise_cov=found)
+        return self.with_noise(estimated_noise(self.data, self.span, "estimate" if isinstance(asked, str) else asked))
+
+    def with_noise(self, noise: Noise) -> Problem:
+        """The same problem with this noise; where its best fits are known, they are looked for from there.
+
+        Parameters
+        ----------
+        noise
+            That of the same rows.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> model1 = oc.examples.MODEL1
+        >>> problem = model1.problem(*model1.simulate(np.random.default_rng(1), 30))
+        >>> other = problem.with_noise(problem.plugged_in.noise)
+        >>> other.theta_tilde.round(4) == problem.theta_tilde.round(4)
+        array([ True])
+        """
+        if not self.searched:
+            return self._of_parts(("span", "rule"), _noise_cov=noise)
+        starts = np.stack([self.parameters.clipped(one.theta, 1e-9) for one in self.minima])
+        return self._of_parts(("span", "rule"), _noise_cov=noise, _starts=starts)
 
     @property
     def unmerged(self) -> Problem:

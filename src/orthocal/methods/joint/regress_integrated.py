@@ -26,8 +26,9 @@ from .gaussian_model import GaussianModel
 from .regress import Linear, Regressed, by_chain, in_memory
 from .unknowns import Unknowns
 
-#: effective points for so many cells of y are WORTH / cells: many data leave little to choose between, and cost more
-WORTH, MOST_POINTS, LEAST_POINTS = 6_000.0, 1_000.0, 8.0
+#: effective points for up to so many cells of y, and the power of the cells with which they become fewer: many data leave
+#: little to choose between, and cost more
+MOST_POINTS, FEW, SOONER, LEAST_POINTS = 1_000.0, 12.0, 1.3, 8.0
 #: with twice as many cells, these say roughly where the hyperparameters are, before more are asked; and at most so many
 FEW_CELLS, MOST_CELLS = (150, 400), 700
 #: unknowns of noise and bias that are integrated over; with more, the bias has the likeliest ones
@@ -122,7 +123,7 @@ def hyperparameter_points(
     if rough is not None:
         mean, covariance = rough.moments()
         root = np.linalg.cholesky(covariance)
-    enough = float(np.clip(WORTH / cells, LEAST_POINTS, MOST_POINTS))
+    enough = float(np.clip(MOST_POINTS * (FEW / cells) ** SOONER, LEAST_POINTS, MOST_POINTS))
     log_density = _log_density(problem, prior, linear, unknowns, nodes, most, fit, pull)
     found = weighted_points(log_density, mean, root, enough, rough is not None)
     if len(mean) and found.effective < WORTHLESS:
