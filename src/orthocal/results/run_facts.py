@@ -53,7 +53,8 @@ class RunFacts(RunNotes):
     on_bound
         Parameters whose best fit lies on a bound.
     misfit
-        The loss of the best fit, in units of what the noise alone would make of it: the mean of the draws' own, where it was unknown.
+        The loss of the best fit, in units of what the noise alone would make of it: the mean of the draws' own, where
+        it was unknown.
     prior_tails
         How improbable the priors make what the data say about each parameter, see ``results/checks/prior_conflict.py``.
     noise_freedom, noise_remarks, noise_smooth

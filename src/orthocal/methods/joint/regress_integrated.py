@@ -26,8 +26,8 @@ from .gaussian_model import GaussianModel
 from .regress import Linear, Regressed, by_chain, in_memory
 from .unknowns import Unknowns
 
-#: effective points for up to so many cells of y, and the power of the cells with which they become fewer: many data leave
-#: little to choose between, and cost more
+#: effective points for up to so many cells of y, and the power of the cells with which they become fewer, as many data
+#: leave little to choose between, and cost more
 MOST_POINTS, FEW, SOONER, LEAST_POINTS = 1_000.0, 12.0, 1.3, 8.0
 #: with twice as many cells, these say roughly where the hyperparameters are, before more are asked; and at most so many
 FEW_CELLS, MOST_CELLS = (150, 400), 700
