@@ -162,8 +162,6 @@ class Draws:
         How far each of the emulator's draws moves theta to first order, (k, p).
     noise_cov
         Sigma_F, (c, s, q, q), where it is sampled.
-    noise_relative
-        sds of single cells in units of what is common to all, (n, q), where the run has found them anew.
     bias_state
         What the bias samplers need to predict, name -> (c, s, ...); the outcome's number ends the name.
     reference_state
@@ -204,7 +202,6 @@ class Draws:
     emulator_shift: Array | None = None
     noise_cov: Array | None = None
     noise_by_group: Array | None = None
-    noise_relative: Array | None = None
     bias_state: dict[str, Array] = field(default_factory=dict)
     reference_state: dict[str, Array] = field(default_factory=dict)
     samplers: list[BiasSampler] = field(default_factory=list)

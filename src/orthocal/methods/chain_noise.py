@@ -8,7 +8,8 @@ the bias with half-Cauchy priors in units of s_k,
 
 up to a constant. A draw without the first and the last factor is inverse Wishart: it is proposed, and these decide. For
 one outcome without a bias this is 1 / s². Rows of a group have sds of their own, log s_gk ~ N(log s_k, 1), and the R of
-all (``unknowns.py`` says the same of Gaussian processes).
+all (``unknowns.py`` says the same of Gaussian processes). Of one outcome, cells that may be outliers have errors with
+Student's t distribution: D_i is drawn, too, 1 / D_i^2 | e ~ Gamma(2 + 1 / 2, 2 + e^2 / 2) for an error of e sds.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 from ..arrays import Array, BoolArray
 from ..bias.outcomes import DrawnNoise, OutcomesBias, OutcomesState
 from ..errors import InputError
-from ..problem.noise.noise import observed_precision
+from ..problem.noise.noise import HALF_FREEDOM, observed_precision
 from ..problem.problem import Problem
 from .joint.unknowns import GROUP_SPREAD, ROUNDING
 
@@ -33,10 +34,14 @@ STEP = 2.4
 
 
 class NoiseState(NamedTuple):
-    """S of each chain, (c, q, q), and the logarithms of what each group's sds are times s, (c, g, q)."""
+    """S of each chain, (c, q, q), the logarithms of what each group's sds are times s, (c, g, q), and D of outliers.
+
+    The last are (c, o).
+    """
 
     cov: Array
     groups: Array
+    outlying: Array
 
     @property
     def sd(self) -> Array:
@@ -51,7 +56,9 @@ class ChainNoise:
         noise = problem.noise
         self._noise, self._q = noise, len(noise.cov)
         self._seen: BoolArray = np.any(noise.observed, axis=1, keepdims=True)[:, 0]
-        self._relative, self._group = noise.relative_sd, noise.groups
+        self._relative, self._group = noise.relative_sd.copy(), noise.groups
+        self._suspects = np.array([row for row, _ in noise.suspects] if self._q == 1 else [], dtype=np.intp)
+        self._relative[self._suspects] = 1.0
         self._groups = 0 if noise.groups is None else int(noise.groups.max()) + 1
         self._holes = [
             (np.flatnonzero((noise.observed == pattern).all(axis=1)), np.flatnonzero(~pattern))
@@ -68,21 +75,28 @@ class ChainNoise:
         self._first = np.maximum(np.sqrt(np.mean(left**2, axis=0)), np.maximum(least, np.finfo(float).tiny))
 
     def start(self, chains: int) -> NoiseState:
-        return NoiseState(np.tile(np.diag(self._first**2), (chains, 1, 1)), np.zeros((chains, self._groups, self._q)))
+        cov = np.tile(np.diag(self._first**2), (chains, 1, 1))
+        return NoiseState(cov, np.zeros((chains, self._groups, self._q)), np.ones((chains, len(self._suspects))))
 
     def of_rows(self, state: NoiseState) -> DrawnNoise:
         """What each row says, (c, n, q, q), or (c, 1, q, q) where all rows say the same; and s."""
         precision = np.linalg.inv(state.cov)[:, None]
-        if self._groups or not self._seen.all() or (self._relative != 1.0).any():
+        alike = not len(self._suspects) and (self._relative == 1.0).all()
+        if self._groups or not self._seen.all() or not alike:
             inverse = self._seen[:, None] / self._factor(state)
             precision = precision * inverse[..., None] * inverse[..., None, :]
         return DrawnNoise(precision, state.sd)
 
     def _factor(self, state: NoiseState) -> Array:
         """D, (c, n, q)."""
-        if self._group is None:
-            return np.broadcast_to(self._relative, (len(state.cov), *self._relative.shape))
-        return np.asarray(self._relative * np.exp(state.groups[:, self._group]))
+        own = self._of_cells(state)
+        return own if self._group is None else np.asarray(own * np.exp(state.groups[:, self._group]))
+
+    def _of_cells(self, state: NoiseState) -> Array:
+        """The same without what groups make of it."""
+        own = np.tile(self._relative, (len(state.cov), 1, 1))
+        own[:, self._suspects, 0] = state.outlying
+        return own
 
     def covariance(self, state: NoiseState) -> Array:
         """Of the whitened outcomes, (c, q, q), or one a group, (c, g, q, q)."""
@@ -129,10 +143,18 @@ class ChainNoise:
 
     def draw(self, rngs: Rngs, state: NoiseState, errors: Array, sizes: Array) -> NoiseState:
         """The noise given the errors (c, n, q) and the scales of the bias, (c, k, q)."""
-        white = (errors / self._relative)[:, self._seen]
+        white = (errors / self._of_cells(state))[:, self._seen]
         given = white if self._group is None else white / np.exp(state.groups[:, self._group[self._seen]])
         state = state._replace(cov=self.given_squares(rngs, state.cov, _squares(given), len(white[0]), sizes))
-        return state if self._group is None else self._with_groups(rngs, state, white, sizes)
+        state = state if self._group is None else self._with_groups(rngs, state, white, sizes)
+        return self._with_outliers(rngs, state, errors) if len(self._suspects) else state
+
+    def _with_outliers(self, rngs: Rngs, state: NoiseState, errors: Array) -> NoiseState:
+        """The scales of cells that may be outliers, given all else."""
+        common = self._factor(state._replace(outlying=np.ones_like(state.outlying))) * state.sd[:, None]
+        square = (errors / common)[:, self._suspects, 0] ** 2
+        gamma = np.array([rng.standard_gamma(HALF_FREEDOM + 0.5, len(self._suspects)) for rng in rngs])
+        return state._replace(outlying=np.sqrt((HALF_FREEDOM + square / 2) / gamma))
 
     def given_squares(self, rngs: Rngs, cov: Array, squares: Array, count: float, sizes: Array) -> Array:
         """S, (c, q, q), from the one before and E'E of ``count`` rows of errors in units of D, (c, q, q)."""
@@ -181,12 +203,13 @@ class ChainNoise:
         gain = _half_cauchy(log_sd + shift, sizes) - _half_cauchy(log_sd, sizes)
         shift = np.where(_accepted(rngs, gain)[:, None], shift, 0.0)
         times = np.exp(shift)
-        return NoiseState(state.cov * times[:, :, None] * times[:, None, :], apart - shift[:, None])
+        cov = state.cov * times[:, :, None] * times[:, None, :]
+        return state._replace(cov=cov, groups=apart - shift[:, None])
 
     def draw_with_bias(self, rngs: Rngs, state: NoiseState, left: Array, bias: Array) -> NoiseState:
         """S, diagonal, where b / s is given and so b moves with it: ``left`` is y - G beta, ``bias`` b, (c, n, q)."""
         sd, n = state.sd, self._seen.sum()
-        z, b = ((one / self._relative)[:, self._seen] / sd[:, None] for one in (left, bias))
+        z, b = ((one / self._of_cells(state))[:, self._seen] / sd[:, None] for one in (left, bias))
         square, product = np.sum(z**2, axis=1) / 2, np.sum(z * b, axis=1)
 
         def log_density(log_u: Array) -> Array:

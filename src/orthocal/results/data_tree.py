@@ -15,6 +15,7 @@ import xarray as xr
 from ..arrays import Array, IntArray
 from ..methods.base import KINDS, Draws
 from ..methods.stored_draws import STATISTICS
+from ..problem.noise.noise import HALF_FREEDOM
 from ..problem.prior.parameters import KEPT, STORED_BESIDE, Parameters, variable_name
 from ..problem.problem import Problem
 
@@ -196,6 +197,23 @@ def _states(records: dict[str, Array], leading: tuple[str, ...]) -> xr.Dataset:
     )
 
 
+def _relative(problem: Problem, draws: Draws) -> Array | None:
+    """sds of single cells in units of what is common to all, (n, q), None where they are alike.
+
+    Of cells that may be outliers it is the root mean square given the errors, 1 / k^2 | e ~ Gamma(5 / 2, 2 + e^2 / 2).
+    """
+    noise = problem.noise
+    if not noise.suspects or draws.noise_cov is None:
+        return noise.relative
+    found = np.ones(noise.observed.shape) if noise.relative is None else noise.relative.copy()
+    numbers = slice(None) if draws.kept is None else draws.kept
+    for row, k in noise.suspects:
+        error = problem.data.y[row, k] - draws.model[:, :, row, k] - draws.bias[:, :, row, k]
+        square = np.mean(error**2 / draws.noise_cov[:, numbers, k, k])
+        found[row, k] = np.sqrt((HALF_FREEDOM + square / 2) / (HALF_FREEDOM - 0.5))
+    return found
+
+
 def _constant_data(problem: Problem, draws: Draws) -> xr.Dataset:
     data, parameters = problem.data, problem.parameters
     constant = xr.Dataset(
@@ -221,7 +239,7 @@ def _constant_data(problem: Problem, draws: Draws) -> xr.Dataset:
     )
     if problem.noise.by_point is not None:
         constant["noise_cov_by_point"] = (("point", "outcome", "other_outcome"), problem.noise.by_point)
-    relative = problem.noise.relative if draws.noise_relative is None else draws.noise_relative
+    relative = _relative(problem, draws)
     if relative is not None:
         constant["noise_relative"] = (("point", "outcome"), relative)
     if problem.noise.rows is not None:

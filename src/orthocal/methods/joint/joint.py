@@ -251,7 +251,6 @@ def _finished(
         samplers=regressed.samplers,
         nodes_drawn=True,
         drawn=Drawn.RESIDUAL,
-        noise_relative=regressed.noise_relative,
         **noise,
         notes=_notes(plan, regressed, weights, emulated),
     )

@@ -107,8 +107,6 @@ class Regressed(NamedTuple):
         How well it was.
     plugged_in_var
         Of theta, (p,), given the mean of the noise and hyperparameters that are integrated over.
-    noise_relative
-        As that of ``Draws``.
     together
         How many values ``at_data`` should make at a time: more where what its draws share takes long.
     """
@@ -127,7 +125,6 @@ class Regressed(NamedTuple):
     missed_square: Array | None = None
     integrated: Integrated | None = None
     plugged_in_var: Array | None = None
-    noise_relative: Array | None = None
     together: int = TOGETHER
 
     def with_integration(

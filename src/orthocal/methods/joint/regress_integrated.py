@@ -28,7 +28,7 @@ from .unknowns import Unknowns
 
 #: effective points for up to so many cells of y, and the power of the cells with which they become fewer, as many data
 #: leave little to choose between, and cost more
-MOST_POINTS, FEW, SOONER, LEAST_POINTS = 1_000.0, 12.0, 1.3, 8.0
+MOST_POINTS, FEW, SOONER, LEAST_POINTS = 1_000.0, 16.0, 1.4, 8.0
 #: with twice as many cells, these say roughly where the hyperparameters are, before more are asked; and at most so many
 FEW_CELLS, MOST_CELLS = (150, 400), 700
 #: unknowns of noise and bias that are integrated over; with more, the bias has the likeliest ones
@@ -64,7 +64,6 @@ def integrated_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear, fi
         linear.log_prior(moved),
         kept.stats,
         noise_precision=kept.noise_precision,
-        noise_relative=unknowns.relative(problem.noise, points),
         plugged_in_var=model.theta_var(points.mean(axis=0)) if len(points) > 1 and linear.basis is None else None,
     )
 

@@ -28,7 +28,7 @@ from ...advice import NOISE_COV
 from ...arrays import Array, BoolArray
 from ...bias import GP
 from ...errors import InputError
-from ...problem.noise.noise import Noise, NoiseSource
+from ...problem.noise.noise import HALF_FREEDOM, NoiseSource
 from ...problem.problem import Problem
 
 #: median of a length-scale's prior, in widths of the domain, and the sd of its logarithm
@@ -39,8 +39,6 @@ TYPICAL_RATIO = 1.0
 ODDS_SPREAD = 1.8
 #: sd of the logarithm of a group's noise sd over the typical one
 GROUP_SPREAD = 1.0
-#: half the degrees of freedom of an outlier's error, and at most so many that have a scale of their own
-HALF_FREEDOM, MOST_SUSPECTS = 2.0, 3
 #: residuals as small as this, in units of y, are rounding
 ROUNDING = 1e-12
 #: of a logarithm: the data or the priors exclude what lies beyond
@@ -101,7 +99,7 @@ class Unknowns:
         own = np.where(np.isnan(given), mean, np.log(given))
         given_sd = np.full(data.q, np.nan) if prior.sd is None else np.log(prior.sd * units)
         groups = 0 if problem.noise.groups is None else int(problem.noise.groups.max()) + 1
-        suspects = problem.noise.suspects[:MOST_SUSPECTS] if noise else ()
+        suspects = problem.noise.suspects if noise else ()
         rest = groups * data.q + len(suspects) + data.q * (data.q - 1) // 2
         each = [np.concatenate([[0.0], own])] * data.q
         free = [np.concatenate([[prior.sd is None], np.isnan(given)])] * data.q
@@ -149,16 +147,6 @@ class Unknowns:
         """log k of the cells that may be outliers."""
         start = self.q * (2 + self.d + self.groups)
         return np.asarray(v[start : start + len(self.suspects)])
-
-    def relative(self, noise: Noise, points: Array) -> Array | None:
-        """sds of single cells in units of what is common to all, (n, q), on average over vectors (m, k)."""
-        if not self.suspects:
-            return noise.relative
-        relative = np.ones(noise.observed.shape) if noise.relative is None else noise.relative.copy()
-        means = np.exp(np.mean([self.log_outlying(v) for v in points], axis=0))
-        for cell, mean in zip(self.suspects, means, strict=True):
-            relative[cell] = mean
-        return relative
 
     def _tangents(self, v: Array) -> Array:
         return np.asarray(v[self.q * (2 + self.d + self.groups) + len(self.suspects) :])

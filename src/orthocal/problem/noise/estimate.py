@@ -215,6 +215,8 @@ def _remark(fit: LineFit, replicated: bool, single: Noise, free: bool) -> Findin
 LEAST_IN_COMMON = 8.0
 #: residuals as small as this, in squares of y, are rounding
 SMALLEST_SHARE = 1e-28
+#: cells that may be outliers whose scale is integrated over, at most
+MOST_SUSPECTS = 3
 #: a factor model leaves each outcome at least this share of its variance for its own
 LEAST_OWN = 0.01
 
@@ -288,7 +290,7 @@ def unknown_noise(data: FieldData, span: Array, asked: AskedNoise | PartlyGiven 
         smooth=isinstance(asked, VaryingNoise),
         groups=groups,
         relative=None if (relative == 1).all() else relative,
-        suspects=tuple((row, k) for _, row, k in suspects),
+        suspects=tuple((row, k) for _, row, k in suspects[:MOST_SUSPECTS]),
     )
 
 

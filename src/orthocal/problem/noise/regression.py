@@ -140,6 +140,8 @@ LITTLE_NOISE = 1e-5
 FALSE_ALARM = 0.001
 #: share of the rows that may be outliers: more are heavy tails
 MOST_OUTLIERS = 0.1
+#: with fewer degrees of freedom no row is called one
+LEAST_FREEDOM = 6
 #: rows that may be outliers where there is no process
 MOST_ALONE = 2
 #: distance, in sds of its own, at which an outlier's variance is still too small
@@ -441,7 +443,7 @@ def _with_outliers(series: _Series, relative: Array, shortest: float) -> _Fit:
 
 def _far(distance: float, freedom: float, n: int) -> bool:
     """Whether the largest of n distances, in sds that were estimated with it, is improbable."""
-    if freedom < 2:
+    if freedom < LEAST_FREEDOM:
         return False
     if distance**2 >= freedom:
         return True
