@@ -36,9 +36,10 @@ class WeightedPoints(NamedTuple):
     effective: float
 
     def alike(self, count: int) -> Array:
-        """So many points (count, k), each about as often as its weight says."""
-        places = np.searchsorted(np.cumsum(self.weights), (np.arange(count) + 0.5) / count)
-        return self.points[np.minimum(places, len(self.points) - 1)]
+        """So many points (count, k), each about as often as its weight says; along the first unknown evenly."""
+        order = np.argsort(self.points[:, 0], kind="stable") if self.points.shape[1] else np.zeros(1, dtype=np.intp)
+        places = np.searchsorted(np.cumsum(self.weights[order]), (np.arange(count) + 0.5) / count)
+        return self.points[order[np.minimum(places, len(order) - 1)]]
 
     def moments(self) -> tuple[Array, Array]:
         """Mean (k,) and covariance (k, k)."""
