@@ -314,7 +314,7 @@ def _network(rng):
 
 
 def _sampled(rng):
-    method = oc.methods.Joint(oc.bias.GP(hyperparameters="sample"))
+    method = oc.methods.Joint(oc.bias.GP())
     return Case(line(rng, bias=0.3), method, {"draws": 20, "warmup": 5})
 
 

@@ -16,7 +16,7 @@ def found(y, noise_cov):
     problem = oc.Problem(
         X, y, lambda x, t: t[0] * x, {"a": stats.norm(0, 5)}, oc.Box(0, 1, nodes=20), noise_cov, starts=2
     )
-    checked = oc.calibrate(problem, "gp", draws=20, chains=2, seed=1, progress=False).check()
+    checked = oc.calibrate(problem, "pgp", draws=20, chains=2, seed=1, progress=False).check()
     return [one for one in checked if one.topic == "bias prior"]
 
 

@@ -31,8 +31,6 @@ def test_losses(loss, expected):
 
 def test_further_keys_are_the_priors():
     assert built({"name": "bart", "trees": 20}) == oc.methods.Joint(oc.bias.BART(trees=20))
-    sampled = built({"name": "gp", "hyperparameters": "sample"})
-    assert sampled == oc.methods.Joint(oc.bias.GP(hyperparameters="sample"))
     assert built({"name": "pgp", "projection": "finite"}) == oc.methods.Projected(oc.bias.GP(), "finite")
 
 
@@ -53,17 +51,9 @@ def test_the_theta_kernel(name):
         ({"name": "pcal", "kernel": "slice"}, {}, "'pcal' has no kernel"),
         ({"name": "none", "feedback": False}, {}, "'none' has no feedback"),
         ({"name": "gp", "trees": 20}, {}, "has no trees"),
-        ({"name": "pgp", "hyperparameters": "guess"}, {}, "marginal-likelihood"),
+        ({"name": "gp", "hyperparameters": "sample"}, {}, "has no hyperparameters"),
     ],
 )
 def test_what_does_not_go_together_is_said(method, loss, words):
     with pytest.raises(oc.OrthocalError, match=words):
         built(method, loss)
-
-
-def test_the_papers_algorithm_needs_fixed_hyperparameters():
-    x = [0.1, 0.5, 0.9, 0.3]
-    problem = oc.examples.MODEL1.problem([[one] for one in x], [0.4, 2.0, 3.0, 1.5])
-    method = built({"name": "pgp", "hyperparameters": "sample"})
-    with pytest.raises(oc.OrthocalError, match="is for oc"):
-        oc.calibrate(problem, method, draws=10, progress=False)

@@ -177,12 +177,13 @@ class TestTwoOutcomesWithMissingCells:
 def test_sampled_noise(name):
     x, y = two_outcomes(n=80)
     problem = TWO_OUTCOMES.problem(x, with_holes(y), noise_cov="sample")
-    posterior = short_run(problem, oc.methods.Projected(PRIORS[name]), draws=100)
+    posterior = short_run(problem, oc.methods.Joint(PRIORS[name]), draws=100)
     noise = posterior.data["posterior"]["noise_cov"].values
     assert noise.shape == (2, 100, 2, 2)
     assert (np.linalg.eigvalsh(noise) > 0).all()
     np.testing.assert_allclose(np.sqrt(noise[:, :, [0, 1], [0, 1]].mean(axis=(0, 1))), 0.2, rtol=0.35)
-    assert largest_error(posterior) < 1e-10
+    # to where Gauss-Newton steps end
+    assert largest_error(posterior) < 1e-6
     drawn = posterior.predict(np.array([[0.5]]), draws=50)
     assert np.isfinite(drawn["observation"].values).all()
 

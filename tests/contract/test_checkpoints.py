@@ -15,7 +15,7 @@ METHODS = {
     "softbart": oc.methods.Joint(oc.bias.SoftBART(trees=3)),
     "bmars": oc.methods.Joint(oc.bias.BMARS()),
     "bnn": oc.methods.Joint(oc.bias.BNN(hidden=3)),
-    "gp sampled": oc.methods.Joint(oc.bias.GP(hyperparameters="sample")),
+    "gp sampled": oc.methods.Joint(oc.bias.GP()),
     "pgp": oc.methods.Projected(),
     "pgp finite": oc.methods.Projected(projection="finite"),
     "pbart": oc.methods.Projected(oc.bias.BART(trees=8)),

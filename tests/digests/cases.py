@@ -45,7 +45,7 @@ LOSSES = {
     "absolute": oc.methods.Joint(loss="absolute"),
     "huber": oc.methods.Joint(loss=oc.losses.Huber(2.0)),
     "own": oc.methods.Joint(loss=lambda residual, weights: weights @ np.sum(np.abs(residual) ** 1.5, axis=1)),
-    "sampled hyperparameters": oc.methods.Joint(oc.bias.GP(hyperparameters="sample")),
+    "sampled hyperparameters": oc.methods.Joint(oc.bias.GP()),
 }
 RIVALS = {
     "ko": oc.methods.KO(),

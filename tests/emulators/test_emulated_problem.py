@@ -52,8 +52,11 @@ def test_errors_that_cannot_be_carried():
     forest = oc.emulate(one_outcome(table()), QUICK["forest"])
     with pytest.raises(InputError, match="needs an emulator with a variance"):
         problem_with(forest, emulator_error=True)
-    with pytest.raises(InputError, match="not noise_cov"):
-        problem_with(oc.emulate(one_outcome(table(12)), "gp"), emulator_error=True, noise_cov="sample")
+
+
+def test_an_error_that_is_given_comes_to_an_estimate():
+    problem = problem_with(oc.emulate(one_outcome(table(12)), "gp"), emulator_error=True, noise_cov="unknown")
+    assert problem.noise.source == "estimated"
 
 
 def test_parameters_in_another_order():

@@ -101,7 +101,7 @@ def test_another_prior_of_the_ratio_is_noticed():
 
 def test_with_known_noise_size_and_length_are_integrated_over():
     x, y = data_set(12, 0.8, seed=6)
-    method = oc.methods.Joint(oc.bias.GP(hyperparameters="sample"))
+    method = oc.methods.Joint(oc.bias.GP())
     posterior = oc.calibrate(problem_of(x, y, noise_cov=0.09), method, draws=1000, seed=1, progress=False)
     G, Gu = slopes(x), slopes(NODES)
     image = np.linalg.solve(Gu.T @ (WEIGHTS[:, None] * Gu), (WEIGHTS[:, None] * Gu).T)
@@ -238,7 +238,7 @@ def test_where_nothing_tells_the_noise_a_sentence_says_so():
 
 
 def test_too_many_unknowns_are_no_false_certainty():
-    """Six outcomes: sampled noise is drawn in a chain beside fixed hyperparameters, and to integrate is refused."""
+    """Six outcomes: the noise is drawn in a chain beside the likeliest hyperparameters."""
     rng = np.random.default_rng(6)
     x = rng.random(40)
     y = np.stack([(k + 1) * x for k in range(6)], axis=1) + 0.2 * rng.standard_normal((40, 6))
@@ -249,5 +249,3 @@ def test_too_many_unknowns_are_no_false_certainty():
     problem = oc.Problem(x, y, simulator, {name: stats.norm(0, 1) for name in "ab"}, oc.Box(0, 1), noise_cov="sample")
     run = {"draws": 40, "chains": 2, "seed": 1, "progress": False}
     assert "lengthscale_0_0" not in oc.calibrate(problem, "gp", **run).data["sample_stats"]
-    with pytest.raises(InputError, match="unknowns, too many for these data"):
-        oc.calibrate(problem, oc.methods.Joint(oc.bias.GP(hyperparameters="sample")), **run)

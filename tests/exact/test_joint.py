@@ -241,7 +241,7 @@ def test_sampled_hyperparameters_are_averaged_over():
         domain=oc.Box(0, 1, nodes=NODES),
         noise_cov=0.04,
     )
-    prior = oc.bias.GP(1.5, lengthscale=LENGTH, hyperparameters="sample")
+    prior = oc.bias.GP(1.5, lengthscale=LENGTH)
     posterior = oc.calibrate(problem, oc.methods.Joint(prior), draws=1500, seed=1, progress=False)
     G = slopes(x, 1)[:, 0]
     # half-Cauchy in units of the noise

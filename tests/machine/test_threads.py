@@ -95,7 +95,7 @@ def test_two_threads_that_calibrate_leave_the_number_as_it_was(two):
 def test_predictions_do_not_depend_on_the_number_of_threads():
     """400 points, so many that BLAS does share the work."""
     x, y = MODEL1.simulate(np.random.default_rng(0), n=20)
-    method = oc.methods.Joint(oc.bias.GP(hyperparameters="sample"))
+    method = oc.methods.Joint(oc.bias.GP())
     posterior = oc.calibrate(MODEL1.problem(x, y), method, draws=8, warmup=2, chains=2, seed=3)
     predicted = []
     for threads in (1, 4):

@@ -107,7 +107,7 @@ def test_what_cannot_be_had_is_a_sentence():
     with pytest.raises(InputError, match='take "estimate"'):
         fit(problem(300, noise_cov="sample"), form="large")
     with pytest.raises(InputError, match="well known"):
-        fit(problem(300), form="large", hyperparameters="sample")
+        fit(problem(300), form="large")
     with pytest.raises(InputError, match="a longer lengthscale"):
         fit(problem(300, d=3), form="large", sd=0.3, lengthscale=0.01)
     coupled = problem(300, outcomes=2, noise_cov=[[0.04, 0.02], [0.02, 0.04]])

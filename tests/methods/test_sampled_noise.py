@@ -165,9 +165,10 @@ def test_the_noise_of_groups_is_kept_and_used(tmp_path):
     assert short(given.subset(GROUPS == 1), "none", draws=4).data["posterior"].sizes["noise_group"] == 1
 
 
-def test_the_noise_of_groups_is_refused_where_it_cannot_be_sampled():
-    with pytest.raises(InputError, match=r"GroupNoise\(sample=True\)"):
-        short(problem(noise_cov=oc.GroupNoise(GROUPS, sample=True)), "pgp", draws=4)
+def test_the_papers_algorithm_takes_the_estimate_of_each_groups_noise():
+    fit = short(problem(noise_cov=oc.GroupNoise(GROUPS)), "pgp", draws=4)
+    assert fit.record.run_facts.noise_source == "estimated"
+    assert len(np.unique(fit.record.noise_sds)) == 2
 
 
 @pytest.mark.parametrize("method", ["bart", "softbart", "bmars", "bnn"])

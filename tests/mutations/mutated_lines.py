@@ -132,20 +132,6 @@ MUTATIONS = [
         ("the pull of the other outcomes forgotten", "residual[:, rows, k] + pull / diagonal", "residual[:, rows, k]"),
     ),
     *_of(
-        "methods/projected.py",
-        "methods/test_steps_with_sampled_noise.py",
-        (
-            "missing cells are drawn about zero",
-            "before = 0.0 if self._bias_state is None else self._bias_state.bias",
-            "before = 0.0",
-        ),
-        (
-            "theta is drawn with the noise of the start",
-            "return Conditional(self._model, self._y - bias, self._noise.of_observed(self._noise_state))",
-            "return Conditional(self._model, self._y - bias)",
-        ),
-    ),
-    *_of(
         "methods/sampled_noise.py",
         "methods/test_noise_sample.py",
         ("all rows have the first group's noise", "precision[:, noise.groups]", "precision[:, noise.groups * 0]"),
@@ -211,8 +197,8 @@ MUTATIONS = [
         "results/test_predicted_noise.py",
         (
             "the noise of the first draws",
-            "np.linalg.cholesky(sampled[:, keep])",
-            "np.linalg.cholesky(sampled[:, : len(keep)])",
+            "sampled is None else sampled[:, keep][:, :, None]",
+            "sampled is None else sampled[:, : len(keep)][:, :, None]",
         ),
     ),
     *_of(

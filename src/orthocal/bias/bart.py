@@ -90,6 +90,16 @@ class BART(BARTSettings, ListedPrior):
         return with_offset(own, residual, setting.noise_var)
 
     def prepare_unit(self, setting: Setting) -> BiasSampler:
+        """The sampler of functions of size one, whose size is drawn beside them, as ``oc.methods.Joint`` takes it.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> x = np.linspace(0, 1, 20)[:, None]
+        >>> setting = oc.bias.Setting(x, x[:0], np.ones(1), np.ones(20), 10 * x[:, 0] ** 2, x, 1.0)
+        >>> oc.bias.BART(trees=20).prepare_unit(setting).settings()["kind"]
+        'bart'
+        """
         # few data would leave few leaves, and steps between the points alone: theta would be known too well
         n = len(setting.every.x)
         own = replace(self, least=min(self.least, n // FEWEST_LEAVES))

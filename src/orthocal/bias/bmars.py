@@ -75,6 +75,16 @@ class BMARS(BMARSSettings, ListedPrior):
         return self._sampler(setting, max(float(np.ptp(residual)), 1.0), max(float(np.abs(residual).max()), 1.0))
 
     def prepare_unit(self, setting: Setting) -> BMARSSampler:
+        """The sampler of functions of size one, whose size is drawn beside them, as ``oc.methods.Joint`` takes it.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> x = np.linspace(0, 1, 20)[:, None]
+        >>> setting = oc.bias.Setting(x, x[:0], np.ones(1), np.ones(20), 10 * x[:, 0] ** 2, x, 1.0)
+        >>> oc.bias.BMARS().prepare_unit(setting).settings()["kind"]
+        'bmars'
+        """
         return self._sampler(setting, 1.0, 1.0)
 
     def _sampler(self, setting: Setting, spread: float, offset: float) -> BMARSSampler:

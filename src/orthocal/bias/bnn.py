@@ -160,6 +160,16 @@ class BNN(ListedPrior):
         return BNNSampler(self, spread, offset, setting.x, setting.nodes, setting.noise_var, setting.unit)
 
     def prepare_unit(self, setting: Setting) -> BNNSampler:
+        """The sampler of functions of size one, whose size is drawn beside them, as ``oc.methods.Joint`` takes it.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> x = np.linspace(0, 1, 20)[:, None]
+        >>> setting = oc.bias.Setting(x, x[:0], np.ones(1), np.ones(20), 10 * x[:, 0] ** 2, x, 1.0)
+        >>> oc.bias.BNN(hidden=5).prepare_unit(setting).settings()["kind"]
+        'bnn'
+        """
         return BNNSampler(self, 1.0, 1.0, setting.x, setting.nodes, setting.noise_var, setting.unit)
 
     def describe(self) -> dict[str, Any]:

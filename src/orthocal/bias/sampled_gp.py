@@ -121,8 +121,11 @@ class SampledGPSampler:
         names = [f"sd_{k}", *(f"{name}_{k}_{j}" for j, name in enumerate(each))]
         return {name: native[..., j] for j, name in enumerate(names) if free[j]}
 
-    def summarise(self, log_values: Array, free: BoolArray) -> None:
-        """Take the draws, (c, s, 1 + d), of which those marked ``free`` were sampled, as what ``findings`` tells."""
+    def summarise(self, log_values: Array, free: BoolArray, chain: bool) -> None:
+        """Take the draws, (c, s, 1 + d), of which those marked ``free`` were sampled, as what ``findings`` tells.
+
+        Only draws of a ``chain`` may not have mixed.
+        """
         from arviz_stats.base import array_stats
 
         native = self.native(log_values)
@@ -134,6 +137,8 @@ class SampledGPSampler:
         for j in np.flatnonzero(free[1 : values.shape[1]]) + 1:
             name = "label_correlation" if j - 1 in self.labelled else "lengthscale"
             self._summary[f"{name}_{j}_interval"] = [float(lower[j]), float(upper[j])]
+        if not chain:
+            return
         # chains that have not moved have no R-hat
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = [float(array_stats.rhat(log_values[:, :, j])) for j in np.flatnonzero(free)]

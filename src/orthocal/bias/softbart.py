@@ -83,6 +83,16 @@ class SoftBART(SoftBARTSettings, ListedPrior):
         return with_offset(own, residual, setting.noise_var)
 
     def prepare_unit(self, setting: Setting) -> BiasSampler:
+        """The sampler of functions of size one, whose size is drawn beside them, as ``oc.methods.Joint`` takes it.
+
+        Examples
+        --------
+        >>> import numpy as np, orthocal as oc
+        >>> x = np.linspace(0, 1, 20)[:, None]
+        >>> setting = oc.bias.Setting(x, x[:0], np.ones(1), np.ones(20), 10 * x[:, 0] ** 2, x, 1.0)
+        >>> oc.bias.SoftBART(trees=10).prepare_unit(setting).settings()["kind"]
+        'softbart'
+        """
         return self._sampler(setting, 2.0, with_bounds(setting) if len(setting.every.x) <= FEW else setting)
 
     def _sampler(self, setting: Setting, spread: float, wide: Setting) -> SoftBARTSampler:

@@ -45,7 +45,7 @@ def demo_problem(seed: int) -> Problem:
     x, y = MODEL1.simulate(np.random.default_rng(seed))
     # without its gradient and the paper's nodes, as in the file: both give the same draws
     model = replace(MODEL1, gradient=None, nodes=None)
-    return model.problem(x, y, noise_cov="estimate", input_names="x", outcome_names="y")
+    return model.problem(x, y, noise_cov="unknown", input_names="x", outcome_names="y")
 
 
 def write_demo_files(problem: Problem, folder: Path) -> None:

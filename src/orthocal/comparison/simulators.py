@@ -301,7 +301,8 @@ def _projected(
 
 def _with_one_noise(problems: Mapping[str, Problem]) -> Mapping[str, Problem]:
     """Where the noise is unknown, all in units of the least that a simulator leaves: distances need one scale."""
-    if not isinstance(problems, Mapping) or not all(isinstance(one, Problem) for one in problems.values()):
+    each = problems.values() if isinstance(problems, Mapping) else ()
+    if len(each) < 2 or not all(isinstance(one, Problem) for one in each):
         return problems
     noises = [one.noise for one in problems.values()]
     shapes = {(one.source, one.cov.shape) for one in noises}

@@ -135,7 +135,7 @@ class Example:
 
     @property
     def noise_cov(self) -> Array | str:
-        """Sigma_F, (q, q); ``"estimate"`` where it is not known.
+        """Sigma_F, (q, q); ``"unknown"`` where it is not known.
 
         Examples
         --------
@@ -144,7 +144,7 @@ class Example:
         array([[0.04 , 0.012],
                [0.012, 0.04 ]])
         """
-        return "estimate" if self.noise_sd is None else self._covariance(self.noise_sd)
+        return "unknown" if self.noise_sd is None else self._covariance(self.noise_sd)
 
     def _covariance(self, sd: float) -> Array:
         return np.asarray(sd**2 * np.where(np.eye(self.q) > 0, 1.0, self.noise_correlation))

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..advice import NOISE_COV
 from ..arrays import Array, BoolArray
 from ..bias.outcomes import DrawnNoise, OutcomesBias, OutcomesState
 from ..errors import InputError
@@ -68,7 +69,7 @@ class ChainNoise:
         if self._seen.sum() < self._q:
             raise InputError(
                 f"y has {self._seen.sum()} rows and {self._q} outcomes, whose noise is unknown: too few to tell "
-                "its covariance; give more rows, or the noise's variances by noise_cov="
+                "its covariance; give more rows, or " + NOISE_COV
             )
         left = problem.whiten(problem.complete_y - problem.fit)[self._seen]
         least = ROUNDING * np.abs(problem.whiten(problem.complete_y)).max(axis=0)

@@ -42,6 +42,11 @@ def checked_noise(
     return known_noise(noise_cov, observed)
 
 
+def known_beside(emulator_error: bool, noise_cov: Any) -> Any:
+    """An error that is given comes to a noise that is given, or estimated."""
+    return "estimate" if emulator_error and isinstance(noise_cov, str) and is_unknown(noise_cov) else noise_cov
+
+
 def transformed_errors(y_err: ArrayLike | None, data: FieldData) -> ArrayLike | None:
     """T'(y_i) y_err: errors of y on the transformed scale, to first order."""
     if y_err is None or not data.transforms:

@@ -17,7 +17,15 @@ from ..findings import Findings
 from ..machine.threads import one_blas_thread
 from ..pages.tables import listed, shown_html
 from ..projection import Sensitivity, gram_matrix, sensitivity
-from .arguments import check_emulator, checked_noise, checked_starts, checked_units, checked_weight, transformed_errors
+from .arguments import (
+    check_emulator,
+    checked_noise,
+    checked_starts,
+    checked_units,
+    checked_weight,
+    known_beside,
+    transformed_errors,
+)
 from .data.field_data import Groups, field_data
 from .data.labels import Categorical, LabelColumns
 from .data.transforms import Chosen
@@ -189,9 +197,7 @@ class Problem:
         self.simulator = BoundSimulator(
             cast(Function, simulator), self.parameters.support, self.data.q, self.data.flat_x, self.data.transforms
         )
-        if emulator_error and isinstance(noise_cov, str) and is_unknown(noise_cov):
-            # an error that is given comes to a noise that is known
-            noise_cov = "estimate"
+        noise_cov = known_beside(emulator_error, noise_cov)
         check_emulator(self.simulator.emulator, self.parameters.names, emulator_error, noise_cov)
         check_columns(self.simulator.emulator, self.data.input_names, self.data.outcome_names)
         self.emulator_error = emulator_error

@@ -255,7 +255,7 @@ class Posterior:
         >>> print(posterior.summary(0.9)[["mean", "sd"]].round(2))
                    mean    sd
         parameter
-        theta      3.54  0.03
+        theta      3.54  0.04
         """
         return self.record.summary(interval)
 

@@ -128,8 +128,10 @@ class GaussianModel:
         slopes, left, log_det = self._whitened(vectors)
         information = np.swapaxes(slopes, 1, 2) @ slopes + self._precision
         pull = np.einsum("mcp,mc->mp", slopes, left) + self._pull
-        explained = np.sum(pull * np.linalg.solve(information, pull[..., None])[..., 0], axis=1)
-        found = -0.5 * (log_det + np.linalg.slogdet(information)[1] + np.sum(left**2, axis=1) - explained)
+        # NaN where rounding leaves no root
+        with np.errstate(invalid="ignore"):
+            explained = np.sum(pull * np.linalg.solve(information, pull[..., None])[..., 0], axis=1)
+            found = -0.5 * (log_det + np.linalg.slogdet(information)[1] + np.sum(left**2, axis=1) - explained)
         return np.where(np.isfinite(found), found, -np.inf)
 
     def information(self, vectors: Array) -> tuple[Array, Array]:

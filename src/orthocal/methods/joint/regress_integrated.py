@@ -64,7 +64,7 @@ def integrated_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear, fi
         linear.log_prior(moved),
         kept.stats,
         noise_precision=kept.noise_precision,
-        plugged_in_var=model.theta_var(points.mean(axis=0)) if len(points) > 1 and linear.basis is None else None,
+        plugged_in_var=model.theta_var(points.mean(axis=0)) if p and len(points) > 1 and linear.basis is None else None,
     )
 
 
@@ -196,11 +196,13 @@ def hyperparameter_samplers(problem: Problem, prior: GP, nodes: Array) -> list[O
     return samplers
 
 
-def hyperparameter_stats(samplers: list[OrderedSampler], unknowns: Unknowns, log_values: Array) -> dict[str, Array]:
+def hyperparameter_stats(
+    samplers: list[OrderedSampler], unknowns: Unknowns, log_values: Array, chain: bool = False
+) -> dict[str, Array]:
     """Hyperparameters by name, (c, s), from (c, s, q, 1 + d); the samplers keep what they find about them."""
     stats: dict[str, Array] = {}
     for k, (sampler, _) in enumerate(samplers):
-        sampler.summarise(log_values[:, :, k], unknowns.free_of(k))
+        sampler.summarise(log_values[:, :, k], unknowns.free_of(k), chain)
         stats |= sampler.named(log_values[:, :, k], k, unknowns.free_of(k))
     return stats
 

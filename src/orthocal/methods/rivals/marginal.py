@@ -272,7 +272,7 @@ class WithBias:
     def finished(self, kept: list[KeptDraw]) -> Draws:
         found = finished(self._problem, kept, samplers=[sampler for sampler, _ in self._samplers])
         log_values = [found.bias_state[f"hyperparameters_{k}"] for k in range(self._problem.data.q)]
-        stats = hyperparameter_stats(self._samplers, self._unknowns, np.stack(log_values, axis=2))
+        stats = hyperparameter_stats(self._samplers, self._unknowns, np.stack(log_values, axis=2), chain=True)
         notes = replace(found.notes, bias=tuple(sampler.findings() for sampler in found.samplers))
         return replace(found, stats=found.stats | stats, notes=notes)
 
