@@ -379,8 +379,8 @@ MUTATIONS = [
         ("the prior counts twice", "H[np.diag_indices_from(H)] += 1.0", "H[np.diag_indices_from(H)] += 2.0"),
         (
             "outcomes that are not coupled",
-            "one.T @ (drawn[:, k, m, None] * other if",
-            "one.T @ (drawn[:, k, m, None] * other * (k == m) if",
+            "one.T @ (precision[:, k, m, None] * other if",
+            "one.T @ (precision[:, k, m, None] * other * (k == m) if",
         ),
     ),
     *_of(
