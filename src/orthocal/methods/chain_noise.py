@@ -24,7 +24,7 @@ from ..bias.outcomes import DrawnNoise, OutcomesBias, OutcomesState
 from ..errors import InputError
 from ..problem.noise.noise import HALF_FREEDOM, observed_precision
 from ..problem.problem import Problem
-from .joint.unknowns import GROUP_SPREAD, ROUNDING
+from .joint.unknowns import GROUP_SPREAD
 
 Rngs = list[np.random.Generator]
 
@@ -72,8 +72,7 @@ class ChainNoise:
                 "its covariance; give more rows, or " + NOISE_COV
             )
         left = problem.whiten(problem.complete_y - problem.fit)[self._seen]
-        least = ROUNDING * np.abs(problem.whiten(problem.complete_y)).max(axis=0)
-        self._first = np.maximum(np.sqrt(np.mean(left**2, axis=0)), np.maximum(least, np.finfo(float).tiny))
+        self._first = np.maximum(np.sqrt(np.mean(left**2, axis=0)), np.finfo(float).tiny)
 
     def start(self, chains: int) -> NoiseState:
         cov = np.tile(np.diag(self._first**2), (chains, 1, 1))

@@ -33,7 +33,7 @@ from .domain.domain import Domain, Rule, rule_error
 from .domain.labels import Labels, domain_of
 from .input_errors import InputErrors, added_noise, checked_x_err, input_errors
 from .merging import Merged, merged_rows
-from .noise.estimate import estimated_noise, guessed_noise, unknown_noise
+from .noise.estimate import estimated_noise, guessed_noise, require_scatter, unknown_noise
 from .noise.kinds import AskedNoise, is_unknown
 from .noise.noise import Noise, NoiseSource
 from .noise.regression import BestFit
@@ -326,12 +326,17 @@ class Problem:
         array([[0.2]])
         """
         own, added = self._own_noise, self._added_noise
+        if is_unknown(self._noise_cov) and not self.others_know:
+            require_scatter(self.data, self.fit, self.parameters.p)
         return own if added is None else own.with_added(added)
 
     @cached_property
     def _own_noise(self) -> Noise:
         """The noise of the field data alone; of an unknown one its size beside simulator and bias."""
         if not is_unknown(self._noise_cov):
+            return self._first_noise
+        if self.data.observed.sum() <= self.parameters.p:
+            # the best fit goes through them all
             return self._first_noise
         theta = self._first_minima[0].theta
         fit = BestFit(

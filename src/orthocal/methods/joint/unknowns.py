@@ -24,10 +24,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...advice import NOISE_COV
 from ...arrays import Array, BoolArray
 from ...bias import GP
-from ...errors import InputError
 from ...problem.noise.noise import HALF_FREEDOM, NoiseSource
 from ...problem.problem import Problem
 
@@ -39,8 +37,6 @@ TYPICAL_RATIO = 1.0
 ODDS_SPREAD = 1.8
 #: sd of the logarithm of a group's noise sd over the typical one
 GROUP_SPREAD = 1.0
-#: residuals as small as this, in units of y, are rounding
-ROUNDING = 1e-12
 #: of a logarithm: the data or the priors exclude what lies beyond
 FARTHEST = 60.0
 #: how far apart the first points lie in log r, and in log s at least and at most
@@ -103,8 +99,6 @@ class Unknowns:
         rest = groups * data.q + len(suspects) + data.q * (data.q - 1) // 2
         each = [np.concatenate([[0.0], own])] * data.q
         free = [np.concatenate([[prior.sd is None], np.isnan(given)])] * data.q
-        if noise:
-            _require_scatter(problem)
         # the problem's noise is about what was found beside a bias
         values = np.concatenate([*each, np.zeros(data.q + rest)])
         unknown = np.concatenate([*free, np.full(data.q + rest, noise)]).astype(bool)
@@ -191,19 +185,3 @@ def log_prior_of_tangents(tangents: Array, q: int) -> float:
     shrink = 2 * (np.log(2.0) - np.abs(tangents) - np.log1p(np.exp(-2 * np.abs(tangents))))
     powers = np.concatenate([[(q - column) / 2 for column in range(row)] for row in range(1, q)])
     return float(powers @ shrink)
-
-
-def _require_scatter(problem: Problem) -> None:
-    """An error where nothing is left to tell the noise by."""
-    cells, p = int(problem.data.observed.sum()), problem.parameters.p
-    if cells <= p:
-        raise InputError(
-            f"y has {cells} values and theta {p} parameters: nothing is left to tell the noise by; give more data, or "
-            + NOISE_COV
-        )
-    left = problem.whiten(problem.complete_y - problem.fit)
-    size = np.sqrt(np.sum(left**2, axis=0) / np.maximum(problem.data.observed.sum(axis=0), 1))
-    if (size <= ROUNDING * np.abs(problem.whiten(problem.complete_y)).max(axis=0)).any():
-        raise InputError(
-            "the simulator goes through every value of y: nothing is left to tell the noise by; give " + NOISE_COV
-        )

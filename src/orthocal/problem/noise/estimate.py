@@ -213,8 +213,8 @@ def _remark(fit: LineFit, replicated: bool, single: Noise, free: bool) -> Findin
 
 #: with fewer degrees of freedom in common, two outcomes' noise is taken as uncorrelated
 LEAST_IN_COMMON = 8.0
-#: residuals as small as this, in squares of y, are rounding
-SMALLEST_SHARE = 1e-28
+#: residuals as small as this, in units of y, are rounding
+ROUNDING = 1e-8
 #: cells that may be outliers whose scale is integrated over, at most
 MOST_SUSPECTS = 3
 #: a factor model leaves each outcome at least this share of its variance for its own
@@ -252,7 +252,7 @@ FIRST_GUESS = 0.01
 
 def guessed_noise(data: FieldData) -> Noise:
     """In whose units the best fit is looked for, where the noise is unknown."""
-    size = np.maximum(np.nanvar(data.y, axis=0), SMALLEST_SHARE * np.nanmax(data.y**2, axis=0))
+    size = np.maximum(np.nanvar(data.y, axis=0), 1e-28 * np.nanmax(data.y**2, axis=0))
     return Noise(np.diag(np.where(size > 0, FIRST_GUESS * size, 1.0)), data.observed, NoiseSource.UNKNOWN)
 
 
@@ -294,11 +294,26 @@ def unknown_noise(data: FieldData, span: Array, asked: AskedNoise | PartlyGiven 
     )
 
 
+def require_scatter(data: FieldData, fit: Array, p: int) -> None:
+    """An error where the best fit (n, q) of p parameters leaves nothing to tell the noise by."""
+    cells = int(data.observed.sum())
+    if cells <= p:
+        raise InputError(
+            f"y has {cells} values and theta {p} parameters: nothing is left to tell the noise by; give more data, or "
+            + NOISE_COV
+        )
+    left, size = (np.sqrt(np.nanmean(one**2, axis=0)) for one in (data.y - fit, data.y))
+    if (left <= ROUNDING * np.where(size > 0, size, 1.0)).any():
+        raise InputError(
+            "the simulator goes through every value of y: nothing is left to tell the noise by; give " + NOISE_COV
+        )
+
+
 def _left_over(data: FieldData, fit: BestFit) -> Array:
     """Variance of what the best fit leaves of each outcome, (q,)."""
     count = np.maximum(data.observed.sum(axis=0) - fit.gradient.shape[2], 1)
     left = np.nansum(fit.left**2, axis=0) / count
-    return np.asarray(np.maximum(left, SMALLEST_SHARE * np.nanmax(np.abs(data.y), axis=0) ** 2 + 1e-300))
+    return np.maximum(left, np.finfo(float).tiny ** 0.5)
 
 
 def _of_outliers(found: list[Regression], shape: tuple[int, ...]) -> Array:
