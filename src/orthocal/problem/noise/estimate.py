@@ -313,7 +313,7 @@ def _left_over(data: FieldData, fit: BestFit) -> Array:
     """Variance of what the best fit leaves of each outcome, (q,)."""
     count = np.maximum(data.observed.sum(axis=0) - fit.gradient.shape[2], 1)
     left = np.nansum(fit.left**2, axis=0) / count
-    return np.maximum(left, np.finfo(float).tiny ** 0.5)
+    return np.asarray(np.maximum(left, np.finfo(float).tiny ** 0.5))
 
 
 def _of_outliers(found: list[Regression], shape: tuple[int, ...]) -> Array:
