@@ -26,6 +26,9 @@ class NoiseDraws:
         """What the observed cells of each row say, (c, n, q, q), or (c, 1, q, q) where all rows say the same."""
         noise, back = self._noise, self._back
         each = precision[:, None] if noise.groups is None else precision[:, noise.groups]
+        if noise.relative is not None:
+            inverse = 1 / noise.relative_sd
+            each = each * inverse[:, :, None] * inverse[:, None, :]
         if noise.observed.all():
             return each
         covs = np.broadcast_to(self._covariance(each), (len(each), len(noise.observed), *each.shape[2:]))
