@@ -22,9 +22,8 @@ from ..advice import NOISE_COV
 from ..arrays import Array, BoolArray
 from ..bias.outcomes import DrawnNoise, OutcomesBias, OutcomesState
 from ..errors import InputError
-from ..problem.noise.noise import HALF_FREEDOM, observed_precision
+from ..problem.noise.noise import GROUP_SPREAD, HALF_FREEDOM, observed_precision
 from ..problem.problem import Problem
-from .joint.unknowns import GROUP_SPREAD
 
 Rngs = list[np.random.Generator]
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from ...arrays import Array, BoolArray
 from ...bias import GP
-from ...problem.noise.noise import HALF_FREEDOM, NoiseSource
+from ...problem.noise.noise import GROUP_SPREAD, HALF_FREEDOM, NoiseSource
 from ...problem.problem import Problem
 
 #: median of a length-scale's prior, in widths of the domain, and the sd of its logarithm
@@ -35,8 +35,6 @@ TYPICAL_LENGTH, LENGTH_SPREAD = 0.4, 0.8
 TYPICAL_RATIO = 1.0
 #: sd of the log odds of the correlation between labels: as wide as the logistic density, whose correlation is uniform
 ODDS_SPREAD = 1.8
-#: sd of the logarithm of a group's noise sd over the typical one
-GROUP_SPREAD = 1.0
 #: of a logarithm: the data or the priors exclude what lies beyond
 FARTHEST = 60.0
 #: how far apart the first points lie in log r, and in log s at least and at most

@@ -37,6 +37,8 @@ from ...errors import InputError
 from ...findings import Finding
 from .row_correlation import RowCorrelation, checked_correlation, joint_precision, whole_covariance
 
+#: sd of the logarithm of a group's noise sd over the typical one
+GROUP_SPREAD = 1.0
 #: half the degrees of freedom of the error of a cell that may be an outlier: it has Student's t distribution with four
 HALF_FREEDOM = 2.0
 #: a smaller share of a matrix's diagonal is rounding
