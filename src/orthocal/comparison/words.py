@@ -76,7 +76,7 @@ def flat_settings(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 def settings_words(method: dict[str, Any]) -> str:
     """All settings of a method in one line."""
     settings = flat_settings(method).items()
-    return ", ".join(f"{key} {'chosen by the program' if value is None else value}" for key, value in settings)
+    return ", ".join(f"{key} {'not given' if value is None else value}" for key, value in settings)
 
 
 def _short(key: str) -> str:

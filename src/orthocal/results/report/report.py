@@ -170,6 +170,7 @@ def settings_of(record: Record) -> Iterator[tuple[str, str]]:
 def _noise_in_words(record: Record, source: str) -> str:
     covariance = record.noise_cov
     sd = np.sqrt(np.diag(covariance))
+    source = "unknown and integrated over, mean" if record.sampled_noise is not None else source
     if record.noise_by_point is not None:
         source = f"{source}, one a point; typical"
     words = f"{source} standard deviation {_number(sd.tolist())}"
@@ -190,7 +191,7 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{name} ")
         else:
-            yield f"{prefix}{name}", "chosen by the program" if value is None else value
+            yield f"{prefix}{name}", "not given" if value is None else value
 
 
 def _number(value: object) -> str:
