@@ -10,6 +10,8 @@ A cell of y is in units of its outcome's noise sd, so that a missing one is left
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -37,19 +39,42 @@ class GaussianDraws(NamedTuple):
     bias: Array
 
 
-class GaussianLaw(NamedTuple):
+@dataclass(frozen=True)
+class GaussianLaw:
     """Everything given hyperparameters that does not depend on y, with b = L w and w ~ N(0, I).
 
-    L of each outcome; b less its projection at the cells from w, (c, w); a root of the noise's covariance, (c, c); what
-    takes the residual at the cells to E(w | y), (w, c); R with R'R = Cov(w | y), (w, w); and a root of C, (c, c).
+    Attributes
+    ----------
+    roots
+        L of each outcome.
+    design
+        b less its projection at the cells from w, (c, w).
+    noise_root, lower
+        Roots of the noise's covariance and of C, (c, c).
     """
 
     roots: list[Array]
     design: Array
     noise_root: Array
-    gain: Array
-    spread: Array
     lower: Array
+
+    @cached_property
+    def precision_root(self) -> Array:
+        """A root of the precision of w given the residual, (w, w)."""
+        sd = np.diag(self.noise_root)
+        independent = np.count_nonzero(self.noise_root) == len(sd)
+        white = self.design / sd[:, None] if independent else solve_triangular(self.noise_root, self.design, lower=True)
+        return np.asarray(cholesky(white.T @ white + np.eye(white.shape[1]), lower=True))
+
+    @cached_property
+    def gain(self) -> Array:
+        """What takes the residual at the cells to E(w | y), (w, c)."""
+        return np.asarray(cho_solve((self.lower, True), self.design).T)
+
+    @cached_property
+    def spread(self) -> Array:
+        """R with R'R = Cov(w | y), (w, w)."""
+        return np.asarray(solve_triangular(self.precision_root, np.eye(len(self.precision_root)), lower=True))
 
 
 class GaussianModel:
@@ -199,12 +224,7 @@ class GaussianModel:
             for k, root in enumerate(roots)
         ]
         design, noise = np.hstack(columns), self._noise(v)
-        lower = cholesky(design @ design.T + noise, lower=True)
-        noise_root = cholesky(noise, lower=True)
-        white = solve_triangular(noise_root, design, lower=True)
-        precision = cholesky(white.T @ white + np.eye(white.shape[1]), lower=True)
-        spread = solve_triangular(precision, np.eye(len(precision)), lower=True)
-        return GaussianLaw(roots, design, noise_root, cho_solve((lower, True), design).T, spread, lower)
+        return GaussianLaw(roots, design, cholesky(noise, lower=True), cholesky(design @ design.T + noise, lower=True))
 
     def draw(self, rngs: list[np.random.Generator], counts: IntArray, v: Array) -> GaussianDraws:
         """Exact independent draws given y and v, ``counts`` of them by each generator: u, then w given u."""
@@ -217,8 +237,10 @@ class GaussianModel:
         values, vectors = np.linalg.eigh(weighted @ self._gradient + self._precision)
         root = vectors / np.sqrt(np.maximum(values, np.finfo(float).tiny))
         u = ((weighted @ self._z + self._pull) @ root + normal(len(values))) @ root.T
-        white = (self._z - u @ self._gradient.T) @ law.gain.T + normal(len(law.gain)) @ law.spread
-        return self._at_points(u, white, law.roots)
+        # of few draws: neither the gain nor the spread is needed whole
+        white = cho_solve((law.lower, True), (self._z - u @ self._gradient.T).T).T @ law.design
+        turned = solve_triangular(law.precision_root, normal(white.shape[1]).T, lower=True, trans=1)
+        return self._at_points(u, white + turned.T, law.roots)
 
     def theta_var(self, v: Array) -> Array:
         """Variance of theta given y and v, (p,)."""
