@@ -14,7 +14,7 @@ import orthocal as oc
 from orthocal.errors import InputError
 from orthocal.methods.joint.gaussian_model import GaussianModel
 from orthocal.methods.joint.regress import Linear
-from orthocal.methods.joint.regress_integrated import hyperparameter_points
+from orthocal.methods.joint.regress_integrated import Asked, hyperparameter_points
 from orthocal.methods.joint.unknowns import Unknowns, correlation_of, log_prior_of_tangents
 
 DRAWS = 4000
@@ -213,7 +213,7 @@ def test_many_data_leave_little_to_choose_between():
     problem = problem_of(x, y, noise_cov="sample")
     prior, linear = oc.bias.GP(), Linear.of(problem)
     unknowns = Unknowns.of(problem, prior)
-    found = hyperparameter_points(problem, prior, linear, unknowns, problem.rule.nodes)
+    found = hyperparameter_points(Asked(problem, prior, linear, unknowns, problem.rule.nodes))
     assert found.std(axis=0).max() < 0.8
     assert np.exp(found[:, -1].mean()) * np.sqrt(problem.noise.cov[0, 0]) == pytest.approx(0.3, rel=0.12)
 

@@ -22,7 +22,7 @@ from ..arrays import Array, IntArray
 from ..bias import GP
 from ..methods.joint.gaussian_model import WEAK_PRIOR, GaussianModel
 from ..methods.joint.regress import Linear
-from ..methods.joint.regress_integrated import FEW_CELLS, hyperparameter_points, rough_points, some_cells
+from ..methods.joint.regress_integrated import FEW_CELLS, Asked, hyperparameter_points, rough_points, some_cells
 from ..methods.joint.unknowns import Unknowns
 from ..regression.weighted_points import WeightedPoints
 from .experiment_model import ExperimentModel, RegressionPart, Told
@@ -169,7 +169,9 @@ def _rough(part: RegressionPart) -> WeightedPoints | None:
     prior, unknowns = model_of(part)
     nodes = part.problem.rule.nodes[:0]
     linear = part.free_linear(nodes, precision=FLAT * np.eye(len(part.columns)))
-    return rough_points(part.problem, prior, linear, unknowns, nodes, always=True) if unknowns.free.any() else None
+    return (
+        rough_points(Asked(part.problem, prior, linear, unknowns, nodes), always=True) if unknowns.free.any() else None
+    )
 
 
 def _message(part: RegressionPart, rough: WeightedPoints | None, p: int) -> tuple[Array, Array]:
@@ -198,7 +200,7 @@ def _points(part: RegressionPart, known: Elsewhere) -> Array:
         return unknowns.values[None]
     nodes = part.problem.rule.nodes[:0]
     linear = part.free_linear(nodes, pull, precision)
-    return hyperparameter_points(part.problem, prior, linear, unknowns, nodes, rough=rough, most=MOST_CELLS)
+    return hyperparameter_points(Asked(part.problem, prior, linear, unknowns, nodes), rough, MOST_CELLS)
 
 
 def _is_weak(parts: list[RegressionPart], prior: ThetaPrior) -> bool:

@@ -6,7 +6,6 @@ Gaussian, so draws are independent.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -45,8 +44,8 @@ def integrable(prior: GP, problem: Problem) -> bool:
 def integrated_draws(problem: Problem, plan: Plan, prior: GP, linear: Linear, fit: Array | None = None) -> Regressed:
     """Of all chains, one after the other; ``fit`` (n, q) takes the place of the best fit."""
     unknowns, nodes = Unknowns.of(problem, prior), problem.rule.nodes
-    points = hyperparameter_points(problem, prior, linear, unknowns, nodes, fit)
-    model = GaussianModel(problem, linear, prior, unknowns, nodes, fit=fit)
+    asked = Asked(problem, prior, linear, unknowns, nodes, fit)
+    points, model = hyperparameter_points(asked), asked.model()
     chosen = in_turn(plan, len(points))
     total, (n, q, p), m = chosen.size, linear.at_data.shape, len(nodes)
     moved, real, bias = np.empty((total, p)), np.empty((total, n + m, q)), np.empty((total, n + m, q))
@@ -100,77 +99,58 @@ def kept_hyperparameters(
     )
 
 
-def hyperparameter_points(
-    problem: Problem,
-    prior: GP,
-    linear: Linear,
-    unknowns: Unknowns,
-    nodes: Array,
-    fit: Array | None = None,
-    pull: float | None = None,
-    rough: WeightedPoints | None = None,
-    most: int = MOST_CELLS,
-) -> Array:
+class Asked(NamedTuple):
+    """What is asked about the hyperparameters that are unknown; ``fit`` and ``pull`` are those of ``GaussianModel``."""
+
+    problem: Problem
+    prior: GP
+    linear: Linear
+    unknowns: Unknowns
+    nodes: Array
+    fit: Array | None = None
+    pull: float | None = None
+
+    def model(self, part: BoolArray | None = None) -> GaussianModel:
+        """Of all cells, or of a part (n, q)."""
+        return GaussianModel(
+            self.problem, self.linear, self.prior, self.unknowns, self.nodes, part, self.fit, self.pull
+        )
+
+    def points(self, most: int, enough: float, near: WeightedPoints | None) -> WeightedPoints:
+        """What about ``most`` cells say, ``near`` points that say roughly where that is, if there are some."""
+        unknowns, model = self.unknowns, self.model(some_cells(self.problem.data.observed, most))
+
+        def log_density(free: Array) -> Array:
+            vectors = unknowns.whole(free)
+            return model.evidence(vectors) + [unknowns.log_prior(v) for v in vectors]
+
+        if near is None:
+            return weighted_points(log_density, unknowns.values[unknowns.free], np.diag(unknowns.spread()), enough)
+        mean, covariance = near.moments()
+        return weighted_points(log_density, mean, np.linalg.cholesky(covariance), enough, near=True)
+
+
+def hyperparameter_points(asked: Asked, rough: WeightedPoints | None = None, most: int = MOST_CELLS) -> Array:
     """What the data say about the hyperparameters, as vectors v (m, k), each as good as the others.
 
     ``rough`` are points that say roughly where they are, and ``most`` is how many cells are asked.
     """
-    cells = int(problem.data.observed.sum())
-    mean, root = unknowns.values[unknowns.free], np.diag(unknowns.spread())
-    if rough is None:
-        rough = rough_points(problem, prior, linear, unknowns, nodes, fit, pull)
-    if rough is not None:
-        mean, covariance = rough.moments()
-        root = np.linalg.cholesky(covariance)
+    cells, unknowns = int(asked.problem.data.observed.sum()), asked.unknowns
     enough = float(np.clip(MOST_POINTS * (FEW / cells) ** SOONER, LEAST_POINTS, MOST_POINTS))
-    log_density = _log_density(problem, prior, linear, unknowns, nodes, most, fit, pull)
-    found = weighted_points(log_density, mean, root, enough, rough is not None)
-    if len(mean) and found.effective < WORTHLESS:
-        what = f"noise and bias have {len(mean)} unknowns, too many for these data: give "
+    found = asked.points(most, enough, rough_points(asked) if rough is None else rough)
+    if unknowns.free.any() and found.effective < WORTHLESS:
+        what = f"noise and bias have {int(unknowns.free.sum())} unknowns, too many for these data: give "
         raise InputError(what + NOISE_COV + ", sd and lengthscale")
     return unknowns.whole(found.alike(int(np.ceil(min(enough, found.effective)))))
 
 
-def rough_points(
-    problem: Problem,
-    prior: GP,
-    linear: Linear,
-    unknowns: Unknowns,
-    nodes: Array,
-    fit: Array | None = None,
-    pull: float | None = None,
-    always: bool = False,
-) -> WeightedPoints | None:
+def rough_points(asked: Asked, always: bool = False) -> WeightedPoints | None:
     """What some of many data say about the hyperparameters that are unknown; of few ``always``, or None."""
-    cells, found = int(problem.data.observed.sum()), None
+    cells, found = int(asked.problem.data.observed.sum()), None
     for few in FEW_CELLS:
         if cells > 2 * few or (always and found is None):
-            mean, covariance = (unknowns.values[unknowns.free], None) if found is None else found.moments()
-            root = np.diag(unknowns.spread()) if covariance is None else np.linalg.cholesky(covariance)
-            log_density = _log_density(problem, prior, linear, unknowns, nodes, few, fit, pull)
-            found = weighted_points(log_density, mean, root, ROUGH, found is not None)
+            found = asked.points(few, ROUGH, found)
     return found
-
-
-def _log_density(
-    problem: Problem,
-    prior: GP,
-    linear: Linear,
-    unknowns: Unknowns,
-    nodes: Array,
-    most: int,
-    fit: Array | None,
-    pull: float | None,
-) -> Callable[[Array], Array]:
-    """Of what is unknown, (m, k) -> (m,), given about ``most`` cells."""
-    part = some_cells(problem.data.observed, most)
-    model = GaussianModel(problem, linear, prior, unknowns, nodes, part, fit, pull)
-
-    def of(free: Array) -> Array:
-        vectors = unknowns.whole(free)
-        return model.evidence(vectors) + [unknowns.log_prior(v) for v in vectors]
-
-    return of
 
 
 def some_cells(observed: BoolArray, most: int) -> BoolArray | None:

@@ -33,6 +33,7 @@ from ..bias_samplers import fitted_bias
 from ..joint.gaussian_model import GaussianModel
 from ..joint.regress import Linear
 from ..joint.regress_integrated import (
+    Asked,
     hyperparameter_points,
     hyperparameter_records,
     hyperparameter_samplers,
@@ -181,17 +182,14 @@ class WithBias:
         prior, self._unknowns = _process(problem, prior)
         linear = _without_projection(problem, nodes)
         check_cells(problem, self._unknowns)
-        points = hyperparameter_points(
-            problem, prior, _without_projection(problem, nowhere), self._unknowns, nowhere, pull=pull
-        )
+        asked = Asked(problem, prior, _without_projection(problem, nowhere), self._unknowns, nowhere, pull=pull)
+        points = hyperparameter_points(asked)
         most = max(1, MOST_NUMBERS // (5 * (problem.data.y.size + len(nodes) * problem.data.q) ** 2))
         self._points = points[np.unique(np.linspace(0, len(points) - 1, min(most, len(points))).astype(int))]
         self._gaussian = GaussianModel(problem, linear, prior, self._unknowns, nodes, pull=pull)
         self._evidence, typical = np.zeros(len(self._points)), 0
         if len(self._points) > 1:
-            free = GaussianModel(
-                problem, _without_projection(problem, nowhere), prior, self._unknowns, nowhere, pull=pull
-            )
+            free = asked.model()
             self._evidence = np.concatenate([free.evidence(v[None]) for v in self._points])
             typical = int(np.argmax(self._evidence))
         self._samplers = hyperparameter_samplers(problem, prior, nodes)
